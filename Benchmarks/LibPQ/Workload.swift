@@ -25,15 +25,15 @@ enum Workload: String, CaseIterable, Sendable {
                 name: "introspect",
                 sql: """
                     SELECT active, user_id, client, client_id, scope, resource, amr, auth_time, token_salt, email, email_verified,
-                    first_name, last_name, db_now, expires_at, refresh_expires_at, current_hash FROM postern.introspect($1, $2, $3)
+                    first_name, last_name, db_now, expires_at, refresh_expires_at, current_hash FROM postern.live_session($1, $2, $3)
                     """, effect: .readOnly)
         case .refresh:
             Statement(
                 name: "refresh",
                 sql: """
                     SELECT outcome, reason, user_id, scope, resource, amr, auth_time, token_salt, current_hash, db_now, limit_ord,
-                    retry_after, granted, expires_at FROM postern.rotate_refresh_token($1, $2, $3, $4, $5, ARRAY[$6::bytea],
-                    1209600, '192.0.2.1', '\\x00000000', 0, '{}', '{}', '{}', '{}', '{}', NULL, NULL)
+                    retry_after, granted, expires_at FROM postern.rotate_session($1, $2, $3, $4, $5, ARRAY[$6::bytea],
+                    1209600, '192.0.2.1', '\\x00000000', 0, NULL, '{}', '{}', '{}', '{}', '{}', NULL, NULL)
                     """, effect: .idempotent)
         }
     }

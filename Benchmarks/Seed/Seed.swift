@@ -42,9 +42,9 @@ struct Seed {
         var rows: [String] = []
         for n in first..<(first + count) {
             let email = "user\(n)@example.org"
-            let handle = AuthSessionHandle(emailKey: email)
+            let handle = AuthSessionHandle(addressKey: email)
             let salt = randomBytes(16)
-            let keyed = OneTimeCode.keyed(Self.code, realm: realm, emailKey: email, under: keyring.newest)
+            let keyed = OneTimeCode.keyed(Self.code, realm: realm, addressKey: email, under: keyring.newest)
             values.append("\(email)\t\(try handle.text(realm: realm, keyring: keyring))")
             rows.append("\(n)\t\(hex(handle.id))\t\(hex(salt))\t\(hex(Array(SHA256.hash(data: salt + keyed))))")
         }

@@ -75,7 +75,7 @@ class Database(Cluster):
 
     def settle(self):
         """Leaves the worker and the sender of mails nothing to do, so that runs begin alike."""
-        self.sql("UPDATE postern.auth_session SET pending = false WHERE pending; DELETE FROM postern.mail_outbox")
+        self.sql("UPDATE postern.sign_in_request SET pending = false WHERE pending; DELETE FROM postern.message_outbox")
 
 
 class Meter:

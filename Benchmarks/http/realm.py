@@ -95,14 +95,14 @@ class Realm:
         values = self.seed("codes", count, self._user + 1)
         self._user += count
         self.database.sql("""
-            TRUNCATE postern.login_code, postern.auth_session;
+            TRUNCATE postern.login_code, postern.sign_in_request;
             WITH one AS (SELECT 'user' || c1 || '@example.org' AS email, c1::bigint AS n, decode(c2, 'hex') AS handle, decode(c3, 'hex') AS salt,
                                 decode(c4, 'hex') AS mac, gen_random_uuid() AS code FROM bench.material),
-            codes AS (INSERT INTO postern.login_code (realm_id, email_key, id, user_id, expires_at, salt, mac)
+            codes AS (INSERT INTO postern.login_code (realm_id, address_key, id, user_id, expires_at, salt, mac)
                       SELECT bench.uid('realm', 1), email, code, bench.uid('user', n), now() + interval '1 hour', salt, mac FROM one)
-            INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_at, pending, code_ids)
+            INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, expires_at, pending, code_ids)
             SELECT bench.uid('realm', 1), handle, 'otp', email, email, now() + interval '1 hour', false, ARRAY[code] FROM one;
-            ANALYZE postern.login_code, postern.auth_session""")
+            ANALYZE postern.login_code, postern.sign_in_request""")
         path = self.directory / f"codes-{by}.values"
         with open(values, encoding="ascii") as source, open(path, "w", encoding="ascii") as target:
             for line in source:

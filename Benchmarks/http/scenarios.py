@@ -71,7 +71,7 @@ def _codes(schema):
 _REFRESH = Statement(SQL / "refresh.sql", _chains("bench"), "SELECT sum(generation) FROM postern.session WHERE client_id LIKE 'client-%'")
 _SESSIONS = "SELECT count(*) FROM postern.session"
 _REDEEM = {by: Statement(SQL / f"redeem_{by}.sql", _codes("bench"), _SESSIONS) for by in ("handle", "address")}
-_REQUEST = Statement(SQL / "request_code.sql", lambda *_: "TRUNCATE postern.auth_session", "SELECT count(*) FROM postern.auth_session")
+_REQUEST = Statement(SQL / "request_code.sql", lambda *_: "TRUNCATE postern.sign_in_request", "SELECT count(*) FROM postern.sign_in_request")
 _PASSKEY = Statement(SQL / "passkey.sql", None, _SESSIONS)
 _INTROSPECT = Statement(SQL / "introspect.sql")
 _SILENT = Statement(SQL / "silent_sign_on.sql", lambda *_: "TRUNCATE postern.authorization_code", "SELECT count(*) FROM postern.authorization_code")

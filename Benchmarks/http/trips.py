@@ -8,7 +8,7 @@ _CALLS = r"""
 SELECT s.calls, regexp_replace(s.query, '\s+', ' ', 'g') FROM pg_stat_statements AS s JOIN pg_roles AS r ON r.oid = s.userid
  WHERE r.rolname = 'bench_app' AND s.toplevel ORDER BY s.calls DESC"""
 #: What the server does on its own account, whether or not requests come.
-_OWN_ACCOUNT = re.compile(r"config_stamp|take_messages|take_logout_tokens|message_|end_waits|directory\(|realm_config|take_undecided|decide_|add_link|code_digits|report_wrong_codes|outbox|sweep|server_probe|LISTEN", re.I)
+_OWN_ACCOUNT = re.compile(r"config_stamp|take_messages|take_due_logout_tokens|message_|end_waits|directory\(|realm_config|take_undecided|decide_|add_link|report_wrong_codes|outbox|sweep|server_probe|LISTEN", re.I)
 
 
 def prepare(database):

@@ -4,8 +4,8 @@ import PackagePlugin
 /// Embeds text files into the target that uses it, as `Embedded.<name>` (see the tool `embed-files`).
 ///
 /// Which files is a matter of place: a target's own folder `Templates` becomes `Embedded.templates`; `Persistence` gets
-/// the package's `sql/migrations`, `sql/functions` and `sql/facts`; the executable gets `BuildFacts`: commit, compiler and resolved
-/// packages.
+/// the package's `sql/schema`, `sql/migrations`, `sql/functions` and `sql/facts`; the executable gets `BuildFacts`:
+/// commit, compiler and resolved packages.
 @main
 struct EmbedFiles: BuildToolPlugin {
     func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {
@@ -13,9 +13,9 @@ struct EmbedFiles: BuildToolPlugin {
         var folders: [(name: String, url: URL)] = []
         if target.name == "Persistence" {
             let sql = context.package.directoryURL.appending(path: "sql")
-            folders.append(("migrations", sql.appending(path: "migrations")))
-            folders.append(("functions", sql.appending(path: "functions")))
-            folders.append(("facts", sql.appending(path: "facts")))
+            for name in ["schema", "migrations", "functions", "facts"] {
+                folders.append((name, sql.appending(path: name)))
+            }
         }
         let templates = target.directoryURL.appending(path: "Templates")
         if FileManager.default.fileExists(atPath: templates.path()) { folders.append(("templates", templates)) }

@@ -22,7 +22,7 @@ package struct HostedPages: ComposedPages {
         signOut = SignOutPages(pages: pages, parts: parts)
         routes =
             assets.routes + ModuleRoutes().routes + signIn.routes
-            + MagicLoginRoutes(pages: pages, signIn: signIn, parts: parts).routes
+            + MagicLinkRoutes(pages: pages, signIn: signIn, parts: parts).routes
             + UndoRoutes(pages: pages, offers: parts.undo).routes
             + PossessionLinkRoutes(pages: pages, parts: parts).routes
     }

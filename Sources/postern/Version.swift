@@ -5,8 +5,8 @@ import Foundation
 
 /// What `postern --version` prints.
 enum Version {
-    /// Of the next release.
-    static let number = "1.0-dev"
+    /// Of this release, as the first heading of CHANGELOG.md has it.
+    static let number = "1.0.0-rc.1"
 
     /// Version, commit, Swift, and what is linked: shared libraries as they are at run time, Swift packages as they
     /// were built.

@@ -60,7 +60,7 @@ def test_one_passkey_is_deleted_and_its_owner_told(world, realm, app, email):
 def test_closed_codes_are_opened(world, realm, app, email):
     """A hundred wrong codes close an account; the administrator opens it before the day is over."""
     world.cluster.sql(
-        f"INSERT INTO postern.code_guard (realm_id, email_key, consecutive, locked_until)"
+        f"INSERT INTO postern.code_guard (realm_id, address_key, consecutive, locked_until)"
         f" SELECT id, '{email}', 100, now() + interval '1 day' FROM postern.realm WHERE slug = '{realm.slug}'")
     assert world.admin.run(f"SELECT codes_locked_until > now() FROM admin.users WHERE email = '{email}';") == [["t"]]
     assert world.admin.call("unlock_codes", realm.slug, email) == "t"
@@ -115,7 +115,7 @@ def test_an_address_is_changed(world, realm, app, nodes):
     app.ask(old)
     app.ask(new)
     # A request is decided when its answer has left.
-    while world.cluster.sql(f"SELECT 1 FROM postern.auth_session WHERE pending AND email_key IN ('{old}', '{new}')"):
+    while world.cluster.sql(f"SELECT 1 FROM postern.sign_in_request WHERE pending AND address_key IN ('{old}', '{new}')"):
         time.sleep(0.02)
     world.admin.call("put_user", realm.slug, new, email_verified=True)
     token = app.sign_in(new)["access_token"]

@@ -187,7 +187,7 @@ def test_an_approval_in_the_moment_of_the_end_is_one_or_the_other(world, realm, 
         asked = ask(bff, device.email, event=f"ROUND_{number}").json()
         item = device.item()
         response = device.response(device.payload(item, number=asked["match_number"]))
-        end = f"UPDATE postern.transaction SET expires_at = clock_timestamp() WHERE id = '{item['Id']}' AND state = 'open'"
+        end = f"UPDATE postern.device_request SET expires_at = clock_timestamp() WHERE id = '{item['Id']}' AND state = 'open'"
         answer, _ = in_parallel(lambda work: work(), [lambda r=response, i=item: device.send(i["Id"], r), lambda e=end: world.cluster.sql(e)], threads=2)
         polled = poll(bff, asked)
         assert answer.status in (200, 404), answer
@@ -236,7 +236,7 @@ def test_hidden_requests_stay_hidden_until_an_administrator_ends_the_quiet(world
     assert device.inbox() == [] and "QuietUntil" in device.look().json()
     unknown = ask(bff, realm.new_email()).json()
     assert len({poll(bff, one).body for one in (hidden[0], unknown)}) == 1
-    user = world.cluster.value(f"SELECT id FROM postern.user_account WHERE email_key = '{device.email}'")
+    user = world.cluster.value(f"SELECT id FROM postern.user_account WHERE address_key = '{device.email}'")
     world.admin.call("resume_approvals", realm.slug, user)
     assert device.inbox() == [], "what was hidden stays hidden"
     assert ask(realm.app("app-2"), device.email).status == 200

@@ -67,7 +67,7 @@ def test_many_polls_of_one_approval(world, realm, second):
         assert statuses.count(200) == 1 and set(statuses) <= {200, 400, 503}, statuses
         assert {answer.json()["error"] for answer in answers if answer.status == 400} == {"invalid_grant"}
         sessions = world.cluster.value(
-            f"SELECT count(*) FROM postern.session s JOIN postern.user_account u ON u.id = s.user_id WHERE u.email_key = '{device.email}'")
+            f"SELECT count(*) FROM postern.session s JOIN postern.user_account u ON u.id = s.user_id WHERE u.address_key = '{device.email}'")
         assert sessions == "1"
 
 

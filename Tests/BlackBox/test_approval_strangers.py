@@ -23,7 +23,7 @@ def _realm(world, proxied_node):
 def _owner(realm):
     """A person with an address, a number, a device, and an ID token of `app`."""
     email, number = realm.user(), new_number()
-    user = realm.world.cluster.value(f"SELECT id FROM postern.user_account WHERE email_key = '{email}'")
+    user = realm.world.cluster.value(f"SELECT id FROM postern.user_account WHERE address_key = '{email}'")
     realm.world.admin.call("put_identifier", realm.slug, user, "phone", number, True)
     owner = Device(at(realm), realm, email)
     owner.number, owner.sub = number, user
@@ -85,7 +85,7 @@ def test_all_clients_and_identifiers_of_a_person_are_one_target(realm, owner):
             for _ in range(4):
                 asked.append((at(realm, name), ask(at(realm, name), hint, anywhere())))
                 wait_resolved(realm)
-                realm.world.cluster.sql("UPDATE postern.transaction SET is_shown = false WHERE kind = 'approval'")
+                realm.world.cluster.sql("UPDATE postern.device_request SET is_shown = false WHERE kind = 'approval'")
     assert {answer.status for _, answer in asked} == {200}
     assert shown_of(realm) == 10
     app, last = asked[-1]

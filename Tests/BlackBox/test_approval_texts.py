@@ -77,7 +77,7 @@ def test_what_a_backend_of_events_says_reaches_no_device(realm, device):
             assert_plain(realm.events.get(answer.json()["ID"]))
             assert device.answer(item, "deny").status == 200
             realm.world.admin.call("resume_approvals", realm.slug, realm.world.cluster.value(
-                f"SELECT id FROM postern.user_account WHERE email_key = lower('{device.email}')"))
+                f"SELECT id FROM postern.user_account WHERE address_key = lower('{device.email}')"))
         else:
             assert answer.status == 400 and name in REFUSED, (name, answer)
         for member in ("event", "client_user_id", "issuer", "method"):

@@ -242,7 +242,7 @@ def test_three_are_shown_and_a_hidden_one_stays_hidden(bff, realm, device):
 def wait_resolved(realm, timeout=5.0):
     """Until the worker has looked at every request."""
     deadline = time.monotonic() + timeout
-    while int(realm.world.cluster.value("SELECT count(*) FROM postern.transaction WHERE kind = 'approval' AND resolved_at IS NULL")):
+    while int(realm.world.cluster.value("SELECT count(*) FROM postern.device_request WHERE kind = 'approval' AND resolved_at IS NULL")):
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
@@ -294,7 +294,7 @@ def test_denials_bring_quiet(world, realm, bff, device):
         receiver.close()
     world.time_travel(3600)
     assert hidden(bff)
-    user = world.cluster.value(f"SELECT id FROM postern.user_account WHERE email_key = '{device.email}'")
+    user = world.cluster.value(f"SELECT id FROM postern.user_account WHERE address_key = '{device.email}'")
     world.admin.call("resume_approvals", realm.slug, user)
     assert not hidden(realm.app())
 
@@ -311,6 +311,6 @@ def test_challenges_are_32_random_bytes(bff, device, world):
     """Unique."""
     for _ in range(8):
         approved(bff, device)
-    sizes = world.cluster.sql("SELECT octet_length(challenge), count(*) = count(DISTINCT challenge) FROM postern.transaction WHERE kind = 'approval' GROUP BY 1")
+    sizes = world.cluster.sql("SELECT octet_length(challenge), count(*) = count(DISTINCT challenge) FROM postern.device_request WHERE kind = 'approval' GROUP BY 1")
     assert [list(row) for row in sizes] == [["32", "t"]]
     assert ProofKey().alg == "ES256"

@@ -16,7 +16,7 @@ from harness.dpop import DPoPApp
 from harness.possession import possession
 from harness.service import granted, service
 from harness.settings import REPOSITORY
-from test_address_proof import prove, tokens as proof_tokens
+from test_address_verification import prove, tokens as proof_tokens
 from test_cotter import PERMISSIONS, Cotter
 from test_routes import declared_callers, documented_callers
 

@@ -138,7 +138,7 @@ def ask(realm, number):
 def outcome(realm, number, timeout=20.0):
     """State, error and tries of the newest message to a number, once it is done with."""
     deadline = time.monotonic() + timeout
-    query = ("SELECT m.state, coalesce(m.last_error, ''), m.attempts FROM postern.mail_outbox m JOIN postern.realm r ON r.id = m.realm_id "
+    query = ("SELECT m.state, coalesce(m.last_error, ''), m.attempts FROM postern.message_outbox m JOIN postern.realm r ON r.id = m.realm_id "
              f"WHERE r.slug = '{realm.slug}' AND m.recipient = '{number}' ORDER BY m.created_at DESC LIMIT 1")
     while not (rows := realm.world.cluster.sql(query)) or rows[0][0] == "queued":
         assert time.monotonic() < deadline, rows
@@ -217,7 +217,7 @@ def test_nothing_is_sent_after_the_code_has_expired(realm, vendors, ada, world):
     with providers(realm, url):
         handle = ask(realm, ada)
         deadline = time.monotonic() + 10
-        while not world.cluster.sql(f"SELECT 1 FROM postern.mail_outbox WHERE recipient = '{ada}' AND attempts > 0"):
+        while not world.cluster.sql(f"SELECT 1 FROM postern.message_outbox WHERE recipient = '{ada}' AND attempts > 0"):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         world.time_travel(3600)

@@ -32,7 +32,7 @@ def provider(tmp_path_factory):
 def approve(provider, key, number):
     """As the device does, once the worker has shown it the request."""
     rows = provider.world.cluster.sql(
-        "SELECT t.id, encode(t.challenge, 'hex'), k.client_id, t.binding_message FROM postern.transaction t "
+        "SELECT t.id, encode(t.challenge, 'hex'), k.client_id, t.binding_message FROM postern.device_request t "
         "JOIN postern.client k ON k.id = t.client WHERE t.is_shown AND t.state = 'open'")
     (approval, challenge, client_id, message), = rows
     answer = key.sign({"typ": "postern-approval+jwt", "alg": "ES256", "jwk": key.public()}, {

@@ -77,7 +77,7 @@ def test_a_node_ten_minutes_off_signs_no_token_for_an_app_and_judges_right_ones_
     started, phone, _, code = coded(realm, number=number)
     unopened = realm.srv.phone(realm.srv.unify(new_number()))
     unopened.app.nonce = phone.app.nonce
-    before = world.cluster.value("SELECT count(*) FROM postern.transaction WHERE kind <> 'approval'")
+    before = world.cluster.value("SELECT count(*) FROM postern.device_request WHERE kind <> 'approval'")
     shift.by(seconds)
     try:
         with At(wrong, realm.srv.app):
@@ -91,7 +91,7 @@ def test_a_node_ten_minutes_off_signs_no_token_for_an_app_and_judges_right_ones_
         assert phone_at(realm, phone, wrong).ask("check", otp=code).json() == {"state": "passed"}
     finally:
         shift.by(0)
-    assert world.cluster.value("SELECT count(*) FROM postern.transaction WHERE kind <> 'approval'") == before
+    assert world.cluster.value("SELECT count(*) FROM postern.device_request WHERE kind <> 'approval'") == before
     client = DPoPApp(realm.app(), phone.key, obeys=False)
     client.nonce = fresh.app.nonce
     form = {"grant_type": GRANT, "client_id": client.client_id, "scope": "openid", "auth_token": phone.token}

@@ -167,7 +167,7 @@ def test_a_consent_is_asked_for_listed_and_taken_back(realm, world):
         "SELECT set_config('postern.realm', u.realm_id::text, true), postern.give_consent(u.realm_id, u.id, c.id,"
         f" ARRAY['openid','email','offline_access'], ARRAY['{flow.app.client_id}']) FROM postern.user_account u"
         " JOIN postern.client c ON c.realm_id = u.realm_id"
-        f" WHERE u.email_key = '{email.lower()}' AND c.client_id = '{flow.app.client_id}';")
+        f" WHERE u.address_key = '{email.lower()}' AND c.client_id = '{flow.app.client_id}';")
     tokens = flow.tokens()
     own.cookie = flow.cookie
     token = own.tokens()["access_token"]

@@ -74,5 +74,5 @@ def test_sign_ins_go_on(fragile_world, giving_up):
             answer = app.redeem(asked.code, handle=asked.handle)
         assert answer.status == 200, answer
         assert fragile_world.cluster.value("SELECT count(*) FROM postern.session s JOIN postern.user_account u ON u.id = s.user_id AND u.realm_id = s.realm_id "
-                                           f"WHERE u.email_key = lower('{email}')") == "1"
+                                           f"WHERE u.address_key = lower('{email}')") == "1"
     assert failed <= 1, failed

@@ -99,7 +99,7 @@ def test_an_offer_is_of_its_realm_and_needs_a_recent_sign_in(world, realm, owner
         assert (answer.status, answer.json()) == (400, OFFER), (text, answer)
         assert realm.app().post_json(DEVICES + "/inspect", {"Offer": text}, bearer(token)).json() == OFFER
     world.cluster.sql(f"UPDATE postern.session SET auth_time = auth_time - interval '11 minutes' WHERE user_id = (SELECT id FROM "
-                      f"postern.user_account WHERE email_key = '{email}')")
+                      f"postern.user_account WHERE address_key = '{email}')")
     stale = old.adopt(token, shown, new)
     assert (stale.status, stale.json()["error"]) == (401, "insufficient_user_authentication"), stale
     assert old.adopt(realm.app().sign_in(email)["access_token"], shown, new).status == 200

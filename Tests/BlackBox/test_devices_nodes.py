@@ -79,5 +79,5 @@ def test_tokens_for_something_else_add_no_device(world, realm):
         assert (answer.status, seen) == (status, error), answer
     assert world.cluster.value(
         f"SELECT count(*) FROM postern.device_key AS d JOIN postern.realm AS r ON r.id = d.realm_id WHERE r.slug = '{realm.slug}' AND d.user_id = "
-        f"(SELECT id FROM postern.user_account WHERE email_key = '{email}')") == "0"
+        f"(SELECT id FROM postern.user_account WHERE address_key = '{email}')") == "0"
     assert device.enrol(app.sign_in(email)["access_token"]).status == 200

@@ -23,7 +23,7 @@ from harness.transaction import OpenTransaction
 
 pytestmark = pytest.mark.slow
 #: What the server writes on its own, or writes of proofs themselves.
-_IGNORED = {"mail_outbox", "sweep_cursor", "signing_key", "signing_key_request", "data_key", "schema_migration", "service_account_use"}
+_IGNORED = {"message_outbox", "sweep_cursor", "signing_key", "signing_key_request", "data_key", "schema_migration", "service_account_use"}
 
 #: Endpoints whose success changes nothing that is compared.
 _SILENT = {
@@ -287,7 +287,7 @@ def quiet(world, snapshot, settled=True):
     last = snapshot()
     for _ in range(20 if settled else 0):
         world.pause()
-        if (now := snapshot()) == last and not int(world.cluster.value("SELECT count(*) FROM postern.auth_session WHERE pending")):
+        if (now := snapshot()) == last and not int(world.cluster.value("SELECT count(*) FROM postern.sign_in_request WHERE pending")):
             break
         last = now
     return last

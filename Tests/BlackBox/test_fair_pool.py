@@ -43,7 +43,7 @@ def test_a_hot_realm_costs_no_other_realm_a_503(world):
             time.sleep(0.01)
 
     lock = f"SELECT FROM postern.user_account WHERE email = '{email}' FOR UPDATE;"
-    codes = "SELECT FROM postern.login_code FOR UPDATE; SELECT FROM postern.auth_session FOR UPDATE;"
+    codes = "SELECT FROM postern.login_code FOR UPDATE; SELECT FROM postern.sign_in_request FOR UPDATE;"
     watcher = threading.Thread(target=watch)
     with OpenTransaction(world, lock, codes, role="postgres"):
         watcher.start()

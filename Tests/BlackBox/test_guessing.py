@@ -79,7 +79,7 @@ def test_an_account_is_compared_a_hundred_times_a_day(world, proxied_node):
     assert count == 100
     assert int(world.cluster.sql(
         "SELECT g.consecutive FROM postern.code_guard g JOIN postern.realm r ON r.id = g.realm_id "
-        f"WHERE r.slug = '{realm.slug}' AND g.email_key = '{email}'")[0][0]) == 100
+        f"WHERE r.slug = '{realm.slug}' AND g.address_key = '{email}'")[0][0]) == 100
     assert app.redeem(codes[-1].code, email=email).error == "invalid_grant"
     events = [e for e in world.admin.rows_of("audit_log", "code_lockout") if realm.slug in e]
     assert len(events) == 1

@@ -191,7 +191,7 @@ def test_one_consent_given_48_times_at_once_is_one(realm, world):
             assert codes, answers
             assert world.cluster.value(
                 "SELECT count(*) FROM postern.consent c JOIN postern.user_account u ON u.realm_id = c.realm_id AND u.id = c.user_id "
-                f"WHERE u.email_key = '{email.lower()}'") == "1"
+                f"WHERE u.address_key = '{email.lower()}'") == "1"
     finally:
         world.admin.call("put_client", realm.slug, realm.client("app-2"), consent="implicit")
         world.settle()

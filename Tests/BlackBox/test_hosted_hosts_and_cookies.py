@@ -147,7 +147,7 @@ def test_a_link_says_at_once_that_it_can_no_longer_be_used(realm):
     session.browser.submit("other-address")
     shown["superseded"].append(path)
     session, email, (path, _) = fresh()
-    realm.world.cluster.sql(f"UPDATE postern.login_link SET expires_at = now() WHERE email_key = {literal(email)};")
+    realm.world.cluster.sql(f"UPDATE postern.login_link SET expires_at = now() WHERE address_key = {literal(email)};")
     shown["expired"] = [path]
     token = path.split("token=")[1]
     shown["unknown"] = [
@@ -248,7 +248,7 @@ def test_a_message_that_waits_gives_way_to_the_next_of_its_request(world, realm)
             wait_decided(realm)
     finally:
         world.mailbox.mode = "accept"
-    realm.world.cluster.sql("UPDATE postern.mail_outbox SET not_before = now() WHERE state = 'queued';")
+    realm.world.cluster.sql("UPDATE postern.message_outbox SET not_before = now() WHERE state = 'queued';")
     world.settle_messages()
     mails = world.mailbox.to(email)
     assert len(mails) == 1, len(mails)
@@ -259,6 +259,6 @@ def test_a_message_that_waits_gives_way_to_the_next_of_its_request(world, realm)
 def wait_decided(realm):
     """No request is undecided."""
     deadline = time.monotonic() + 10
-    while realm.world.cluster.value("SELECT count(*) FROM postern.auth_session WHERE pending") != "0":
+    while realm.world.cluster.value("SELECT count(*) FROM postern.sign_in_request WHERE pending") != "0":
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -53,7 +53,7 @@ def test_a_browser_whose_session_has_ended_is_still_known(realm, ended):
     mine.sign_in(owner)
     realm.world.cluster.sql(
         f"UPDATE postern.browser_session AS b SET {ended} FROM postern.user_account AS u"
-        f" WHERE u.id = b.user_id AND u.email_key = '{owner}';")
+        f" WHERE u.id = b.user_id AND u.address_key = '{owner}';")
     close_for_strangers(realm, owner)
     mine.begin()
     assert mine.browser.page.step == "address", mine.browser.answer

@@ -118,7 +118,7 @@ def test_a_code_after_a_link_that_expired_at_the_second_factor_signs_in(realm):
     session.browser.open(path)
     session.browser.submit("continue")
     assert session.browser.page.step == "second-factor"
-    realm.world.cluster.sql(f"UPDATE postern.login_link SET expires_at = now() WHERE email_key = {literal(user.email)};")
+    realm.world.cluster.sql(f"UPDATE postern.login_link SET expires_at = now() WHERE address_key = {literal(user.email)};")
     user.later()
     session.browser.submit("continue", totp_code=user.code())
     assert session.browser.page.step == "link", session.browser.answer

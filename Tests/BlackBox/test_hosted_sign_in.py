@@ -33,7 +33,7 @@ def users(realm, email):
     """How many accounts have an address."""
     return int(realm.world.cluster.value(
         "SELECT count(*) FROM postern.user_account u JOIN postern.realm r ON r.id = u.realm_id "
-        f"WHERE r.slug = '{realm.slug}' AND u.email_key = '{email.lower()}'"))
+        f"WHERE r.slug = '{realm.slug}' AND u.address_key = '{email.lower()}'"))
 
 
 def past(realm):

@@ -138,7 +138,7 @@ def test_an_end_of_a_move_that_is_killed_is_ended(world):
     assert realm.app().refresh(family["refresh_token"]).status == 200
 
 
-@pytest.mark.parametrize("line", ["address_proof is clear", "session is clear", "realm_move_mark is clear"])
+@pytest.mark.parametrize("line", ["address_verification is clear", "session is clear", "realm_move_mark is clear"])
 def test_a_removal_that_is_killed_goes_on_and_the_realm_can_come_back(world, line):
     realm = world.realm()
     realm_id = world.north.value(f"SELECT {id_of(realm)}")

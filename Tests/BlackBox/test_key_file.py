@@ -1,23 +1,18 @@
-"""The key file: three rounds of rotation, what is left on a line, what a missing line means, and what version 0 left behind."""
+"""The key file: three rounds of rotation, what is left on a line, and what a missing line means."""
 
 import base64
 import json
 import subprocess
-import time
 import uuid
-from pathlib import Path
 
 import pytest
 
 from harness import jose, report, totp
-from harness.app import NativeApp
 from harness.keyfile import Fleet, Refreshing, line_id, new_line
 from harness.postgres import clean_environment
-from harness.settings import BINARY, POSTGRES_BIN
+from harness.settings import BINARY
 from harness.volley import in_parallel
 
-FIXTURES = Path(__file__).parent / "fixtures"
-MIGRATIONS = Path(__file__).parents[2] / "sql" / "migrations"
 CODE = "41830572"
 
 
@@ -207,94 +202,6 @@ def test_metrics_count_what_stands_on_each_line(fleet):
 
     fleet.wait_until(lambda: shown(old, "totp-seed") in metrics(), "lines are counted")
     assert metrics()[shown(old, "totp-seed")] == "1" and metrics()[shown(new, "totp-seed")] == "0"
-
-
-# -- what version 0 left -------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def former(fleet):
-    """A database with what version 0 left in it, and no node; times are moved as if it had just been made."""
-    made = json.loads((FIXTURES / "version0.json").read_text(encoding="utf-8"))
-    fleet.open([made["lines"][1], made["lines"][0]], nodes=0)
-    fleet.cluster.sql("SET session_replication_role = replica;\n" + (FIXTURES / "version0.sql").read_text(encoding="utf-8"))
-    # What an upgrade does to it.
-    fleet.cluster.sql((MIGRATIONS / "0026_identifiers_of_addresses.sql").read_text(encoding="utf-8"))
-    fleet.time_travel(made["made_at"] - time.time())
-    return made
-
-
-def app_of(fleet, former):
-    """The client of the fixture's realm."""
-    return NativeApp(fleet.nodes[0], fleet.mailbox, former["host"], former["client"])
-
-
-def person_of(app, record):
-    """Somebody of the fixture."""
-    person = Person.__new__(Person)
-    person.app, person.email, person.secret = app, record["email"], record["secret"]
-    person.refresh_token, person.recovery_codes = record["refresh_token"], list(record["recovery_codes"])
-    return person
-
-
-def in_data_keys(fleet):
-    """Whether nothing is left that names no data key."""
-    return fleet.cluster.value(
-        "SELECT NOT EXISTS (SELECT FROM postern.totp_factor WHERE data_key IS NULL) "
-        "AND NOT EXISTS (SELECT FROM postern.recovery_code WHERE data_key IS NULL) "
-        "AND NOT EXISTS (SELECT FROM postern.signing_key WHERE data_key IS NULL) "
-        "AND NOT EXISTS (SELECT FROM postern.test_identity WHERE data_key IS NULL)") == "t"
-
-
-def test_what_version_0_made_moves_by_itself_and_both_its_lines_can_go(fleet, former):
-    """Seeds, recovery codes, signing key, test code and sessions made under two lines, one of them the older."""
-    third = new_line()
-    second, first = fleet.lines
-    counted = fleet.key_lines()
-    assert counted[line_id(first), "totp-seed"] == 1 and counted[line_id(second), "totp-seed"] == 1, counted
-    assert counted[line_id(first), "signing-key"] == 1 and counted["unknown", "session"] == 2, counted
-    fleet.node = fleet.start_node()
-    app = app_of(fleet, former)
-    people = [person_of(app, record) for record in former["people"]]
-    fleet.wait_until(lambda: in_data_keys(fleet), "a server moves what version 0 left")
-
-    fleet.roll([third, second, first])
-    assert fleet.command("keys", "reseal").returncode == 0
-    assert "not known which line: 2 live sessions, made by version 0" in fleet.command("doctor").stdout
-    for person in people:
-        person.refresh_token = app.refreshed(person.refresh_token)["refresh_token"]
-    assert {line for line, _ in fleet.key_lines()} == {line_id(third)}, fleet.key_lines()
-    doctor = fleet.command("doctor").stdout
-    assert all(f"line {line_id(line)} (older): nothing stands on it, it may be removed" in doctor for line in (first, second)), doctor
-    fleet.roll([third])
-    for person in people:
-        person.proves(fleet, fleet.nodes[0])
-        app.refreshed(person.refresh_token)
-    review = former["test_identity"]
-    assert app.redeem(review["code"], email=review["email"]).status == 200
-
-
-def test_what_version_0_made_works_before_it_is_moved_and_waits_for_the_last_old_process(fleet, former):
-    """A connection that names itself as version 0 did holds the move back; `keys reseal` says so."""
-    elder = subprocess.Popen(
-        [str(POSTGRES_BIN / "psql"), "-X", "-q", "-h", str(fleet.cluster.root), "-U", "bb_serve", "-d", fleet.cluster.database],
-        env={**clean_environment(), "PGAPPNAME": "postern"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
-        fleet.wait_until(lambda: fleet.cluster.value("SELECT postern.version_0_connections()") == "1", "it connects")
-        fleet.node = fleet.start_node()
-        app = app_of(fleet, former)
-        people = [person_of(app, record) for record in former["people"]]
-        resealed = fleet.command("keys", "reseal")
-        assert "1 connections of version 0" in resealed.stdout and not in_data_keys(fleet), resealed
-        for person in people:
-            person.proves(fleet, fleet.nodes[0])
-        review = former["test_identity"]
-        assert app.redeem(review["code"], email=review["email"]).status == 200
-    finally:
-        elder.communicate("\\q\n", timeout=10)
-    fleet.wait_until(lambda: in_data_keys(fleet), "then it moves")
-    for person in people:
-        person.proves(fleet, fleet.nodes[0])
 
 
 # -- secrets in logs -----------------------------------------------------------------------------------------------

@@ -66,9 +66,9 @@ def _remember(strict):
 def close_for_strangers(realm, email):
     """As a hundred wrong codes would."""
     realm.world.cluster.sql(
-        "INSERT INTO postern.code_guard (realm_id, email_key, consecutive, locked_until) "
+        "INSERT INTO postern.code_guard (realm_id, address_key, consecutive, locked_until) "
         f"SELECT id, '{email}', 100, now() + interval '1 day' FROM postern.realm WHERE slug = '{realm.slug}' "
-        "ON CONFLICT (realm_id, email_key) DO UPDATE SET consecutive = 100, locked_until = now() + interval '1 day'"
+        "ON CONFLICT (realm_id, address_key) DO UPDATE SET consecutive = 100, locked_until = now() + interval '1 day'"
     )
 
 
@@ -327,6 +327,6 @@ def test_the_owner_signs_in_at_every_attempt(world, strict, proxied_node):
     say(f"{attempts} sign-ins of a known device beside {counts['requests']} requests and {counts['guesses']} guesses of strangers")
     row = world.cluster.sql(
         "SELECT g.consecutive FROM postern.code_guard g JOIN postern.realm r ON r.id = g.realm_id "
-        f"WHERE r.slug = '{strict.slug}' AND g.email_key = '{email}'"
+        f"WHERE r.slug = '{strict.slug}' AND g.address_key = '{email}'"
     )
     assert not row or int(row[0][0]) <= 100

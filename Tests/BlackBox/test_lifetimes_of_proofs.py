@@ -147,7 +147,7 @@ def test_a_day_after_its_end_a_proof_is_unknown(moving, realm):
     realm.srv.renew()
     names = ", ".join(f"'{started.correlationId}'" for started in (passed, failed))
     deadline = time.monotonic() + 30
-    while moving.cluster.value(f"SELECT count(*) FROM postern.transaction WHERE id IN ({names})") != "0":
+    while moving.cluster.value(f"SELECT count(*) FROM postern.device_request WHERE id IN ({names})") != "0":
         assert time.monotonic() < deadline, "the sweeper did not come"
         time.sleep(0.2)
     for started in (passed, failed):

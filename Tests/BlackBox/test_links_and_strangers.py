@@ -194,7 +194,7 @@ ENDS = {
     "disabled by put_user": lambda world, realm, email: (
         world.admin.call("put_user", realm.slug, email, enabled=False), world.admin.call("put_user", realm.slug, email, enabled=True)),
     "another stamp": lambda world, realm, email: world.cluster.sql(
-        f"UPDATE postern.user_account SET security_stamp = gen_random_uuid() WHERE email_key = '{email}'"),
+        f"UPDATE postern.user_account SET security_stamp = gen_random_uuid() WHERE address_key = '{email}'"),
 }
 
 

@@ -364,9 +364,9 @@ def test_a_link_ends_a_lockout_of_codes(world, realm, links, email):
     realm.put_user(email)
     code = links.app.request_code(email)
     world.cluster.sql(
-        "INSERT INTO postern.code_guard (realm_id, email_key, consecutive, locked_until) "
+        "INSERT INTO postern.code_guard (realm_id, address_key, consecutive, locked_until) "
         f"SELECT id, '{email}', 100, now() + interval '24 hours' FROM postern.realm WHERE slug = '{realm.slug}' "
-        "ON CONFLICT (realm_id, email_key) DO UPDATE SET consecutive = 100, locked_until = excluded.locked_until")
+        "ON CONFLICT (realm_id, address_key) DO UPDATE SET consecutive = 100, locked_until = excluded.locked_until")
     assert links.app.redeem(code.code, handle=code.handle).error == "invalid_grant"
     assert links.redeem(links.link(email)).status == 200
     assert links.app.redeem(code.code, handle=code.handle).status == 200

@@ -28,7 +28,7 @@ def test_opening_a_link_changes_nothing(world, email, links):
 
     def row():
         return world.cluster.sql(
-            f"SELECT l.*, a.* FROM postern.login_link l JOIN postern.auth_session a ON a.id = l.handle WHERE l.user_id = '{link.user_id}'")
+            f"SELECT l.*, a.* FROM postern.login_link l JOIN postern.sign_in_request a ON a.id = l.handle WHERE l.user_id = '{link.user_id}'")
 
     before = row()
     agents = ["Mozilla/5.0 (compatible; SafeLinks)", "Barracuda", "Slackbot-LinkExpanding", "GoogleImageProxy", "curl/8"]

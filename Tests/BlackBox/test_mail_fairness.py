@@ -67,7 +67,7 @@ def queued(world, slug):
 
 def undecided(world):
     """How many requests wait."""
-    return int(world.cluster.value("SELECT count(*) FROM postern.auth_session WHERE pending"))
+    return int(world.cluster.value("SELECT count(*) FROM postern.sign_in_request WHERE pending"))
 
 
 def test_a_flood_at_one_app_does_not_delay_the_codes_of_another_realm(world):

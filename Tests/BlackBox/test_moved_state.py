@@ -32,7 +32,7 @@ def receiver():
 
 def due_now(world, table):
     """As if the pause between two tries were over, wherever the rows are."""
-    column = {"webhook_subject": "due_at", "mail_outbox": "not_before"}[table]
+    column = {"webhook_subject": "due_at", "message_outbox": "not_before"}[table]
     for cluster in (world.north, world.south):
         cluster.sql(
             f"UPDATE postern.{table} AS t SET {column} = now() WHERE t.{column} > now() "
@@ -96,7 +96,7 @@ def test_queued_mails_are_sent_by_the_other_cluster_once(world):
         asked = [realm.app().ask(email) for email in emails]
         assert {answer.status for answer in asked} == {200}
         queued = (
-            "SELECT count(*) FROM postern.mail_outbox AS o JOIN postern.realm AS r ON r.id = o.realm_id "
+            "SELECT count(*) FROM postern.message_outbox AS o JOIN postern.realm AS r ON r.id = o.realm_id "
             f"WHERE r.slug = '{realm.slug}' AND o.state = 'queued' AND o.attempts > 0")
         deadline = time.monotonic() + 20
         while world.north.value(queued) != "4":
@@ -108,7 +108,7 @@ def test_queued_mails_are_sent_by_the_other_cluster_once(world):
     deadline = time.monotonic() + 40
     while not all(world.mailbox.to(email, "code") for email in emails):
         assert time.monotonic() < deadline
-        due_now(world, "mail_outbox")
+        due_now(world, "message_outbox")
         time.sleep(0.1)
     for email, answer in zip(emails, asked):
         (mail,) = world.mailbox.to(email, "code")

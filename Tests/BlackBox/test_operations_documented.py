@@ -126,7 +126,7 @@ def test_reasons_not_to_start():
 
 def test_audit_events():
     """The events to watch exist."""
-    sql = "\n".join(file.read_text(encoding="utf-8") for folder in ("functions", "migrations") for file in (REPOSITORY / "sql" / folder).rglob("*.sql"))
+    sql = "\n".join(file.read_text(encoding="utf-8") for folder in ("functions", "schema") for file in (REPOSITORY / "sql" / folder).rglob("*.sql"))
     for name in {name for name in in_first_column(section("Audit events")) if re.fullmatch(r"[a-z]+(_[a-z]+)+", name)}:
         assert f"'{name}'" in sql or name in {"link_denied"} and "'link_' ||" in sql, f"docs/operate.md: no SQL writes {name}"
 

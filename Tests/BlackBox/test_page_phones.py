@@ -127,7 +127,7 @@ def test_a_client_that_wants_a_number_may_add_one(realm, phones):
     info = asks.flow.app.userinfo(document["access_token"]).json()
     assert (info["phone_number"], info["phone_number_verified"]) == (number, True)
     assert realm.world.cluster.value(
-        "SELECT count(*) FROM postern.mail_outbox WHERE template = 'identifier-added'"
+        "SELECT count(*) FROM postern.message_outbox WHERE template = 'identifier-added'"
         f" AND recipient = {literal(email)}") == "1"
     again = Session(realm, browser=asks.browser, acr_values=PHONE)
     assert "code" in again.browser.members

@@ -36,7 +36,7 @@ def person(realm, ending):
 
 def settled(realm):
     """The worker has decided every request, and what it queued has left."""
-    until(lambda: realm.world.cluster.value("SELECT count(*) FROM postern.auth_session WHERE pending") == "0", "pending requests")
+    until(lambda: realm.world.cluster.value("SELECT count(*) FROM postern.sign_in_request WHERE pending") == "0", "pending requests")
     realm.world.settle_messages()
 
 

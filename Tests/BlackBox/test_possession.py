@@ -187,8 +187,8 @@ def test_a_try_counts_for_others_before_its_answer_is_read(realm):
 
     def counted():
         rows = realm.world.cluster.sql(
-            "SELECT t.tries, g.consecutive FROM postern.transaction t LEFT JOIN postern.code_guard g ON g.realm_id = t.realm_id "
-            f"AND g.email_key = t.phone WHERE t.phone = '{number}'")
+            "SELECT t.tries, g.consecutive FROM postern.device_request t LEFT JOIN postern.code_guard g ON g.realm_id = t.realm_id "
+            f"AND g.address_key = t.phone WHERE t.phone = '{number}'")
         return tuple(int(value or 0) for value in rows[0])
 
     assert counted() == (0, 0)

@@ -64,7 +64,7 @@ def test_the_calls_of_one_transaction_are_limited(realm):
 def test_a_wait_ends_with_its_transaction(world, realm):
     """`failed` at its end, and not the state of before at the end of the wait: the token is over by then."""
     started, phone = opened(realm, new_number())
-    world.cluster.sql(f"UPDATE postern.transaction SET expires_at = now() + interval '2 seconds' WHERE id = '{started.correlationId}'")
+    world.cluster.sql(f"UPDATE postern.device_request SET expires_at = now() + interval '2 seconds' WHERE id = '{started.correlationId}'")
     began = time.monotonic()
     assert phone.call("result", wait=20) == {"state": "failed"}
     assert time.monotonic() - began < 10
@@ -129,7 +129,7 @@ def test_numbers_that_are_not_served_start_nothing(world, realm):
     bare = possession(world.realm("possbare"))
     nowhere = Backend(bare, "srv")
     world.settle()
-    count = "SELECT count(*) FROM postern.transaction WHERE kind <> 'approval'"
+    count = "SELECT count(*) FROM postern.device_request WHERE kind <> 'approval'"
     before = world.cluster.value(count)
     for backend, number in ((realm.srv, "+43681123456"), (realm.srv, "+4915112345678"), (realm.srv, "+19005550123"), (nowhere, "+436641234567"),
                             (nowhere, "2025550143")):

@@ -202,7 +202,7 @@ def test_a_pass_that_nobody_redeemed_stays_a_pass(realm):
     owner(realm, number)
     started, phone = proven(realm, number, key)
     realm.world.cluster.sql(
-        f"UPDATE postern.transaction SET expires_at = now() - interval '1 second' WHERE id = '{started.correlationId}'")
+        f"UPDATE postern.device_request SET expires_at = now() - interval '1 second' WHERE id = '{started.correlationId}'")
     status = realm.srv.status(started)
     assert (status.success, status.phoneNumber) == ("true", number)
     assert sign_in(realm, phone).json() == REFUSED

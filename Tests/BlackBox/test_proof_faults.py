@@ -114,7 +114,7 @@ def test_a_lost_answer_to_the_poll_of_an_approval(realm, proxy, lossy):
     assert proxy.armed == 0 and (first.status == 200 or is_unavailable(first)), first
     assert error(poll(realm.app("api"), asked)) == "invalid_grant"
     assert int(realm.world.cluster.value(
-        f"SELECT count(*) FROM postern.session s JOIN postern.user_account u ON u.id = s.user_id WHERE u.email_key = '{device.email}'")) == 1
+        f"SELECT count(*) FROM postern.session s JOIN postern.user_account u ON u.id = s.user_id WHERE u.address_key = '{device.email}'")) == 1
 
 
 def test_a_lost_answer_to_a_sign_in_by_a_number(realm, proxy, lossy):
@@ -157,7 +157,7 @@ def test_a_full_disk_counts_and_sends_nothing(fragile_world, realm):
     phone.call("open")
     cluster = fragile_world.cluster
     cluster.sql("CREATE FUNCTION public.full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no space left on device'"
-                " USING ERRCODE = 'disk_full'; END $$; CREATE TRIGGER full_disk BEFORE INSERT ON postern.mail_outbox"
+                " USING ERRCODE = 'disk_full'; END $$; CREATE TRIGGER full_disk BEFORE INSERT ON postern.message_outbox"
                 " FOR EACH ROW EXECUTE FUNCTION public.full_disk();")
     try:
         answer = phone.ask("send", channel="otp")

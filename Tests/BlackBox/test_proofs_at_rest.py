@@ -57,7 +57,7 @@ def begun(realm, channel, kind="mobile", **members):
 def row(world, started, *columns):
     """Columns of a transaction, bytes as bytes."""
     values = ", ".join(f"encode({column}, 'hex')" for column in columns)
-    return [bytes.fromhex(value) for value in world.cluster.sql(f"SELECT {values} FROM postern.transaction WHERE id = '{started.correlationId}'")[0]]
+    return [bytes.fromhex(value) for value in world.cluster.sql(f"SELECT {values} FROM postern.device_request WHERE id = '{started.correlationId}'")[0]]
 
 
 def found(salt, digest, keyed):
@@ -92,7 +92,7 @@ def test_a_code_of_zeros_is_a_code(world, realm):
     started, phone, number, _, message = begun(realm, "otp")
     code = "000123" if message["code"] != "000123" else "000124"
     keyed = Pepper(world, realm).of_number(started.correlationId, number, code).hex()
-    world.cluster.sql(f"UPDATE postern.transaction SET code_hash = sha256(code_salt || '\\x{keyed}'::bytea) WHERE id = '{started.correlationId}'")
+    world.cluster.sql(f"UPDATE postern.device_request SET code_hash = sha256(code_salt || '\\x{keyed}'::bytea) WHERE id = '{started.correlationId}'")
     assert phone.call("check", otp=code) == {"state": "passed"}
 
 

@@ -83,7 +83,7 @@ def _owner(realm):
 def outcome(realm, messages, timeout=30.0):
     """State and error of pushes by their ids, once they are done with."""
     deadline = time.monotonic() + timeout
-    query = f"SELECT state, coalesce(last_error, '') FROM postern.mail_outbox WHERE id IN ({', '.join(map(literal, messages))})"
+    query = f"SELECT state, coalesce(last_error, '') FROM postern.message_outbox WHERE id IN ({', '.join(map(literal, messages))})"
     rows = realm.world.cluster.sql(query)
     while "queued" in [row[0] for row in rows]:
         assert time.monotonic() < deadline, rows
@@ -153,7 +153,7 @@ def test_a_push_ends_with_its_approval(realm, vendors, owner):  # noqa: F811
     with provider(realm, url):
         assert ask(realm.app("api"), owner.email).status == 200
         item = owner.shown()
-        query = f"SELECT id FROM postern.mail_outbox WHERE detail ->> 'approval_id' = '{item['Id']}' AND attempts > 0"
+        query = f"SELECT id FROM postern.message_outbox WHERE detail ->> 'approval_id' = '{item['Id']}' AND attempts > 0"
         deadline = time.monotonic() + 10
         while not (tried := realm.world.cluster.sql(query)):
             assert time.monotonic() < deadline

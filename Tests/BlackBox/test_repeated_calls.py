@@ -131,7 +131,7 @@ def test_an_app_that_repeats_its_steps(world, realm, lossy):
     assert (result.json(), tries) == ({"state": "passed"}, 2)
     assert len(realm.phones.to(number)) == 1 and audited(world, "possession_sent", "correlation_id", started.correlationId) == 1
     assert audited(world, "possession_passed", "correlation_id", started.correlationId) == 1
-    assert world.cluster.value(f"SELECT tries FROM postern.transaction WHERE id = '{started.correlationId}'") == "1"
+    assert world.cluster.value(f"SELECT tries FROM postern.device_request WHERE id = '{started.correlationId}'") == "1"
     assert realm.srv.status(started).success == "true"
 
 
@@ -181,7 +181,7 @@ def test_an_asker_and_a_device_that_repeat(world, realm, lossy):
     assert audited(world, "approval_approved", "approval_id", item["Id"]) == 1
     lost, tries = repeated(lambda: poll(app, asked.json()))
     assert (error(lost), tries) == ("invalid_grant", 2)
-    sessions = f"SELECT count(*) FROM postern.session s JOIN postern.user_account u ON u.id = s.user_id WHERE u.email_key = '{device.email}'"
+    sessions = f"SELECT count(*) FROM postern.session s JOIN postern.user_account u ON u.id = s.user_id WHERE u.address_key = '{device.email}'"
     assert world.cluster.value(sessions) == "1"
 
 

@@ -104,7 +104,7 @@ def test_its_end_ends_everything(world):
     assert api.active(tokens["access_token"])
     world.cluster.sql(
         f"UPDATE postern.test_identity SET expires_at = now() WHERE realm_id = (SELECT id FROM postern.realm WHERE slug = '{realm.slug}'); "
-        f"UPDATE postern.login_code SET expires_at = now() WHERE is_test AND email_key = '{email}';"
+        f"UPDATE postern.login_code SET expires_at = now() WHERE is_test AND address_key = '{email}';"
     )
     answer = app.redeem(CODE, email=email)
     assert (answer.status, answer.error) == (400, "invalid_grant")

@@ -376,7 +376,7 @@ def test_asking_and_failing_use_up_no_try_of_the_first_factor(ada):
     for who in ({"email": ada.email}, {"handle": asked.handle}) * 2:
         assert_refused(ada.app.redeem(asked.code, **who, totp_code=totp.wrong(ada.secret)), INVALID)
     tries = ada.realm.world.cluster.value(
-        f"SELECT max(attempts) FROM postern.auth_session WHERE email_key = {literal(ada.email)}")
+        f"SELECT max(attempts) FROM postern.sign_in_request WHERE address_key = {literal(ada.email)}")
     assert tries == "0", "all were given back"
     assert ada.app.redeem(asked.code, handle=asked.handle, totp_code=ada.code()).status == 200
 

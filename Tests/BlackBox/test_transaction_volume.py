@@ -14,7 +14,7 @@ EVENTS = 100_000 if FULL else 2_000
 STEPS = 20
 #: Ended ones of many users, clients' hints, phones and links.
 FILL = """
-INSERT INTO postern.transaction (realm_id, kind, state, created_at, expires_at, ended_at, client, user_id, source, event, event_id, hint, challenge,
+INSERT INTO postern.device_request (realm_id, kind, state, created_at, expires_at, ended_at, client, user_id, source, event, event_id, hint, challenge,
                                  match_number, resolved_at, is_shown, auth_id, phone, link_hash)
 SELECT {realm}, CASE n % 2 WHEN 0 THEN 'approval' ELSE 'mobile' END, CASE n % 3 WHEN 0 THEN 'passed' ELSE 'failed' END, t, t + interval '5 minutes', t,
        {client}, CASE n % 2 WHEN 0 THEN gen_random_uuid() END, '192.0.2.1', 'LOGIN', CASE n % 2 WHEN 0 THEN n + {first} END,
@@ -74,7 +74,7 @@ def test_steps_read_no_more_pages_among_many_transactions(counted):
     def among(first, count):
         """What calls of a new user read after `count` more transactions."""
         counted.cluster.sql(FILL.format(realm=key, client=client, first=first, count=count))
-        counted.cluster.sql("VACUUM ANALYZE postern.transaction")
+        counted.cluster.sql("VACUUM ANALYZE postern.device_request")
         email = realm.user()
         device = Device(app, realm, email)
         return pages(counted.cluster, lambda: steps(email, device))

@@ -15,7 +15,7 @@ from timing.pairs import PAIRS
 
 #: What the server asks on its own, whoever calls.
 BACKGROUND = (
-    "take_undecided", "resolve_approvals", "take_messages", "take_logout_tokens", "take_due_logout_tokens", "message_", "end_waits", "queue_figures", "decide_", "outbox_", "sweep", "secrets_without_data_key", "config_stamp", "realm_config", "directory", "server_probe", "schema_range",
+    "take_undecided", "resolve_approvals", "take_messages", "take_due_logout_tokens", "message_", "end_waits", "queue_figures", "decide_", "outbox_", "sweep", "config_stamp", "realm_config", "directory", "server_probe", "schema_range",
     "take_realm_permits", "pending_", "carry_out", "add_link", "key_", "signing_key_requests", "rotate_signing_key", "add_data_key", "current_data_key", "realm_versions", "report_wrong_codes",
     "collect_events", "take_events", "webhook_", "event_",
 )

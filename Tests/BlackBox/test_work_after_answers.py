@@ -50,7 +50,7 @@ def wait_for(condition, timeout=20):
 def test_a_request_for_a_code_or_link_is_decided_after_its_answer(realm, path, member):
     """The row stays undecided for as long as the answer is held, and is decided then without waiting for the next look of a worker."""
     app, email = realm.app(), realm.user()
-    query = f"SELECT pending FROM postern.auth_session WHERE email_key = '{email}' ORDER BY created_at DESC LIMIT 1"
+    query = f"SELECT pending FROM postern.sign_in_request WHERE address_key = '{email}' ORDER BY created_at DESC LIMIT 1"
     seen, answer = looks_until_answered(realm, lambda: app.post_json(path, {member: email}), query)
     assert answer.status == 200, answer
     assert len(seen) > 3 and set(seen) == {"t"}, f"{path} was decided while its answer was held: {seen}"
@@ -60,7 +60,7 @@ def test_a_request_for_a_code_or_link_is_decided_after_its_answer(realm, path, m
 def test_a_request_for_approval_is_resolved_after_its_answer(realm):
     """The same for `bc-authorize`, whose worker looks whom the hint means."""
     api, email = realm.app("api"), realm.user()
-    query = f"SELECT resolved_at IS NULL FROM postern.transaction WHERE kind = 'approval' AND hint = '{email}'"
+    query = f"SELECT resolved_at IS NULL FROM postern.device_request WHERE kind = 'approval' AND hint = '{email}'"
     seen, answer = looks_until_answered(realm, lambda: ask(api, email), query)
     assert answer.status == 200, answer
     assert len(seen) > 3 and set(seen) == {"t"}, f"resolved while the answer was held: {seen}"

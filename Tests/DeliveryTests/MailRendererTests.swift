@@ -13,13 +13,13 @@ struct MailRendererTests {
     }
 
     private func payload(
-        _ content: MailPayload.Content = .otp(code: "123456", minutes: 10)
-    ) -> MailPayload {
-        MailPayload(originHost: "auth.example.com", content: content)
+        _ content: MessagePayload.Content = .otp(code: "123456", minutes: 10)
+    ) -> MessagePayload {
+        MessagePayload(originHost: "auth.example.com", content: content)
     }
 
     private func render(
-        _ content: MailPayload.Content = .otp(code: "123456", minutes: 10), realm: String = "Acme"
+        _ content: MessagePayload.Content = .otp(code: "123456", minutes: 10), realm: String = "Acme"
     ) throws -> MailRenderer.Rendered {
         try renderer.render(payload(content), MailRenderer.Voice(name: realm))
     }
@@ -135,7 +135,7 @@ struct MailRendererTests {
 
     @Test("hostile names are text, in every template", arguments: hostileNames)
     func hostile(_ name: String) throws {
-        let contents: [MailPayload.Content] = [
+        let contents: [MessagePayload.Content] = [
             .otp(code: "123456", minutes: 10), .magicLink(link: "https://a.example/x?y=1&z=2", minutes: 15),
             .passkeyAdded(name: name), .passkeyRemoved(name: name),
         ]
@@ -158,7 +158,7 @@ struct MailRendererTests {
         }
     }
 
-    private func clean(_ content: MailPayload.Content) -> MailPayload.Content {
+    private func clean(_ content: MessagePayload.Content) -> MessagePayload.Content {
         switch content {
         case .passkeyAdded: .passkeyAdded(name: "x")
         case .passkeyRemoved: .passkeyRemoved(name: "x")
@@ -181,8 +181,8 @@ struct MailRendererTests {
             (.magicLink(link: "https://example.com/\"onclick=", minutes: 1), .link),
             (.magicLink(link: "https://example.com/ x", minutes: 1), .link),
             (.magicLink(link: "http://localhost.evil.example/", minutes: 1), .link),
-        ] as [(MailPayload.Content, MailRenderer.Failure)])
-    func malformed(_ content: MailPayload.Content, _ failure: MailRenderer.Failure) {
+        ] as [(MessagePayload.Content, MailRenderer.Failure)])
+    func malformed(_ content: MessagePayload.Content, _ failure: MailRenderer.Failure) {
         #expect(throws: failure) { try render(content) }
     }
 
@@ -193,7 +193,7 @@ struct MailRendererTests {
 
     @Test(arguments: ["", "a b", "https://a", "a\n", "a #1", "-a"])
     func badHost(_ host: String) {
-        let payload = MailPayload(originHost: host, content: .otp(code: "123456", minutes: 1))
+        let payload = MessagePayload(originHost: host, content: .otp(code: "123456", minutes: 1))
         #expect(throws: MailRenderer.Failure.originHost) {
             try renderer.render(payload, MailRenderer.Voice(name: "Acme"))
         }

@@ -15,14 +15,14 @@ struct MessageWriterTests {
 
     private func words(
         _ channel: Channel = .sms, locale: String?, realm: String = "Acme", client: String? = nil,
-        template: String = "otp", content: MailPayload.Content? = .otp(code: "123456", minutes: 10),
+        template: String = "otp", content: MessagePayload.Content? = .otp(code: "123456", minutes: 10),
         hash: String? = nil, host: String = "auth.example.com", texts: [String: String] = [:]
     ) throws -> MessageWords {
         let message = LeasedMessage.sample(
             channel: channel, template: template, locale: locale, realmName: realm, askedBy: client, pageHost: host,
             smsHash: hash, texts: texts)
         return try writer.words(
-            of: message, content.map { MailPayload(originHost: host, content: $0) })
+            of: message, content.map { MessagePayload(originHost: host, content: $0) })
     }
 
     private static let names = [

@@ -186,12 +186,12 @@ struct OutboxPartsTests {
     @Test func `a payload opens for its realm and row only`() throws {
         let keyring = try Keyring(parsing: Keyring.generateLine())
         let (realm, mail) = (UUIDValue.random(), UUIDValue.random())
-        let payload = MailPayload(
+        let payload = MessagePayload(
             originHost: "a.example", content: .otp(code: "123456", minutes: 10))
         let sealed = try payload.sealed(under: keyring, realm: realm, mail: mail)
-        #expect(try MailPayload(opening: sealed, with: keyring, realm: realm, mail: mail) == payload)
+        #expect(try MessagePayload(opening: sealed, with: keyring, realm: realm, mail: mail) == payload)
         #expect(throws: KeyringError.cannotOpen) {
-            try MailPayload(opening: sealed, with: keyring, realm: mail, mail: realm)
+            try MessagePayload(opening: sealed, with: keyring, realm: mail, mail: realm)
         }
         #expect(!String(decoding: sealed, as: UTF8.self).contains("123456"))
     }

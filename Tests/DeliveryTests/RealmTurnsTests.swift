@@ -190,16 +190,21 @@ struct MailNoticeTests {
     }
 
     @Test(arguments: [
-        ("Not you? Stop it now: https://evil.example/undo", false), ("evil.example", false), ("www.evil。example", false),
-        ("a@evil", false), ("call +43 900 123 456", false), ("x.y.zz", false), ("Ada's phone", true), ("iPhone 15 Pro", true),
+        ("Not you? Stop it now: https://evil.example/undo", false), ("evil.example", false),
+        ("www.evil。example", false),
+        ("a@evil", false), ("call +43 900 123 456", false), ("x.y.zz", false), ("Ada's phone", true),
+        ("iPhone 15 Pro", true),
         ("Ada's 2. phone", true), ("Galaxy S23 (5.1)", true), ("Fairphone, v4.a", true),
     ])
     func `a name of a device stands in no mail when it could become a link`(name: String, isShown: Bool) throws {
         let detail = String(
-            decoding: try JSONSerialization.data(withJSONObject: ["device": name, "client": "Shop", "at": 0]), as: UTF8.self)
+            decoding: try JSONSerialization.data(withJSONObject: ["device": name, "client": "Shop", "at": 0]),
+            as: UTF8.self)
         let notice = try #require(MailNotice(template: "device-added", detail: detail))
         let text = try MailRenderer().render(notice, .init(name: "Acme")).text
-        #expect(text.contains("“\(name)”: added") == isShown && text.contains("Device without a name: added") != isShown, "\(text)")
+        #expect(
+            text.contains("“\(name)”: added") == isShown && text.contains("Device without a name: added") != isShown,
+            "\(text)")
     }
 
     @Test func `a notice is sent in the realm's name and forgotten`() async throws {

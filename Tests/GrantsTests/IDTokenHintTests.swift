@@ -92,11 +92,11 @@ struct RequestPermitsTests {
 
     @Test func `of a large limit a quarter is for each source, a small one has none`() {
         let limit = RateLimit(permits: 6000, per: 3600, burst: 6000, enforced: true)
-        #expect(limit.part(.crowd)?.permits == 3300)
+        #expect(limit.part(.common)?.permits == 3300)
         #expect(limit.part(.each)?.permits == 1500)
         #expect(limit.part(.share)?.permits == 30)
         let small = RateLimit(permits: 999, per: 3600, burst: 999, enforced: true)
-        #expect(small.part(.crowd) == small.part(.open))
+        #expect(small.part(.common) == small.part(.open))
         #expect(small.part(.each) == nil)
         #expect(small.part(.share) == nil)
     }

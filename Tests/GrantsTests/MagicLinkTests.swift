@@ -81,18 +81,18 @@ struct MagicLinkTests {
     }
 
     @Test func `a statement that finds its lock taken runs again, and in the end gives up`() async throws {
-        let turns = Turns(.init(patience: .milliseconds(100)))
+        let turns = Turns(.init(maximumWait: .milliseconds(100)))
         var runs = 0
-        let answer = try await turns.untilFree(.whenBusy("key")) {
+        let answer = try await turns.retryWhileBusy(.whenBusy("key")) {
             runs += 1
             return runs == 3 ? "done" : nil
         }
         #expect(answer == "done" && runs == 3)
         await #expect(throws: TokenError.unavailable("busy")) {
-            try await turns.untilFree(.whenBusy("key")) { String?.none }
+            try await turns.retryWhileBusy(.whenBusy("key")) { String?.none }
         }
         await #expect(throws: StoreError.inDoubt) {
-            try await turns.untilFree(.whenBusy("key")) { () async throws -> String? in throw StoreError.inDoubt }
+            try await turns.retryWhileBusy(.whenBusy("key")) { () async throws -> String? in throw StoreError.inDoubt }
         }
         #expect(turns.isIdle)
     }

@@ -44,10 +44,10 @@ struct PersonNameTests {
         #expect(PersonName(String(repeating: "e\u{301}", count: 51)) == nil, "counted by code point")
     }
 
-    /// The database trims and checks by the lists of `sql/functions/user/names.sql`.
+    /// The database trims and checks by the lists of `sql/functions/account/names.sql`.
     @Test func `the database has the same rule`() throws {
         let file = URL(filePath: #filePath).deletingLastPathComponent().appending(
-            path: "../../sql/functions/user/names.sql")
+            path: "../../sql/functions/account/names.sql")
         let sql = try String(contentsOf: file, encoding: .utf8)
         let list = try #require(sql.split(separator: "<@ '{").dropFirst().first?.split(separator: "}'").first)
         var marks: Set<UInt32> = []

@@ -14,6 +14,13 @@ struct GrantsRedactionTests {
         return text
     }
 
+    /// A seed that names its data key, with both in bytes.
+    private static var material: [UInt8] {
+        let seed = [0x02] + Array("pdk".utf8) + UUIDValue.random().bytes + bytes + bytes
+        let framed = [bytes, seed].flatMap { [0, 0, 0, UInt8($0.count)] + $0 }
+        return [0x03] + Array("pdk".utf8) + framed
+    }
+
     private func secrets() async throws -> [(String, Any)] {
         let keyring = Keyring.fixture()
         let realm = UUIDValue.random()
@@ -25,12 +32,12 @@ struct GrantsRedactionTests {
             ("TOTPSeed", TOTPSeed(bytes: Array(Self.bytes.prefix(20)))),
             ("TOTPCeremony", TOTPCeremony(client: realm, session: realm, expiresAt: 1)),
             ("PasskeyCeremony", PasskeyCeremony.login(client: realm, rpID: "r", expiresAt: 1)),
-            ("SecondFactorMaterial", SecondFactorMaterial(Self.bytes)),
+            ("SecondFactorMaterial", try SecondFactorMaterial(Self.material)),
             ("RefreshToken", refresh), ("NewSigningKey", made), ("NewSigningKey", rsa),
             ("RSAPrivateKey", try RSAPrivateKey(der: rsa.privateBytes)),
             ("SigningKey", SigningKey(kid: "k", privateKey: .rs256(try RSAPrivateKey(der: rsa.privateBytes)))),
             ("FormParameters", form), ("MagicLink", MagicLink(for: realm)),
-            ("AuthSessionHandle", AuthSessionHandle(emailKey: "e")),
+            ("AuthSessionHandle", AuthSessionHandle(addressKey: "e")),
             (
                 "TokenResponse",
                 TokenResponse(

@@ -97,7 +97,7 @@ struct TOTPSeedTests {
         let sealed = try seed.sealed(under: keyring.open(key, realm: realm), realm: realm, factor: factor)
         #expect(sealed.count == 4 + 16 + 24 + 20 + 16)
         #expect(DataKey.id(in: sealed) == key.id)
-        let material = SecondFactorMaterial(framed(key.sealed, sealed))
+        let material = try SecondFactorMaterial(framed(key.sealed, sealed))
         #expect(try material.seed(keyring: keyring, realm: realm, factor: factor) == seed)
         #expect(try material.seed(keyring: .fixture(2, 1), realm: realm, factor: factor) == seed)
         #expect(throws: TokenError.self) { try material.seed(keyring: keyring, realm: .random(), factor: factor) }
@@ -111,26 +111,23 @@ struct TOTPSeedTests {
         let key = try keyring.makeDataKey(.totpSeed, realm: realm)
         let sealed = try seed.sealed(under: keyring.open(key, realm: realm), realm: realm, factor: factor)
         let moved = try Keyring.fixture(2, 1).reseal(key, realm: realm)
-        let material = SecondFactorMaterial(framed(moved.sealed, sealed))
+        let material = try SecondFactorMaterial(framed(moved.sealed, sealed))
         #expect(try material.seed(keyring: .fixture(2), realm: realm, factor: factor) == seed)
         #expect(throws: TokenError.self) { try material.seed(keyring: .fixture(1), realm: realm, factor: factor) }
     }
 
-    @Test func `recovery codes are compared under the data keys that come with the seed, and as version 0 made them`()
-        throws
-    {
+    @Test func `recovery codes are compared under the data keys that come with the seed`() throws {
         let factor = UUIDValue.random()
+        let seedKey = try keyring.makeDataKey(.totpSeed, realm: realm)
+        let seed = try TOTPSeed.random().sealed(
+            under: keyring.open(seedKey, realm: realm), realm: realm, factor: factor)
         let sealedKey = try keyring.makeDataKey(.recoveryCode, realm: realm)
         let key = try keyring.open(sealedKey, realm: realm)
-        let material = SecondFactorMaterial(framed([], [1, 2, 3], sealedKey.id.bytes + sealedKey.sealed))
-        #expect(material.sealedSeed == [1, 2, 3] && material.seedKey == nil)
+        let material = try SecondFactorMaterial(framed(seedKey.sealed, seed, sealedKey.id.bytes + sealedKey.sealed))
         let candidates = try material.candidates(
             for: TypedCode("0123-456a-1bcd"), keyring: keyring, realm: realm, factor: factor)
         #expect(
-            candidates == [
-                RecoveryCode.keyed(TypedCode("0123-456a-1bcd"), realm: realm, factor: factor, under: keyring.newest),
-                RecoveryCode.keyed(TypedCode("0123-456a-1bcd"), realm: realm, factor: factor, under: key),
-            ])
+            candidates == [RecoveryCode.keyed(TypedCode("0123-456a-1bcd"), realm: realm, factor: factor, under: key)])
         #expect(throws: TokenError.self) {
             try material.candidates(
                 for: TypedCode("0123-456a-1bcd"), keyring: .fixture(2), realm: realm, factor: factor)
@@ -179,9 +176,18 @@ struct TOTPSeedTests {
 
 @Suite("Recovery codes")
 struct RecoveryCodeTests {
-    private let key = Keyring.fixture().newest
+    private let key: DataKey
     private let realm = UUIDValue.random()
     private let factor = UUIDValue.random()
+
+    init() throws {
+        key = try Self.newKey(realm)
+    }
+
+    private static func newKey(_ realm: UUIDValue) throws -> DataKey {
+        let keyring = Keyring.fixture()
+        return try keyring.open(keyring.makeDataKey(.recoveryCode, realm: realm), realm: realm)
+    }
 
     @Test func `a code is twelve characters of an alphabet of 32, in groups of four`() {
         let codes = (0..<1000).map { _ in RecoveryCode.random() }
@@ -203,16 +209,15 @@ struct RecoveryCodeTests {
         #expect(keyed(typed) == keyed("0123-456a-1bcd"))
     }
 
-    @Test func `another code, realm, enrolment or key is another hash`() {
+    @Test func `another code, realm, enrolment or key is another hash`() throws {
         let hash = keyed("0123-456a-1bcd")
         #expect(hash.count == 32)
         #expect(keyed("0123-456a-1bce") != hash)
         #expect(RecoveryCode.keyed(TypedCode("0123-456a-1bcd"), realm: .random(), factor: factor, under: key) != hash)
         #expect(RecoveryCode.keyed(TypedCode("0123-456a-1bcd"), realm: realm, factor: .random(), under: key) != hash)
         #expect(
-            RecoveryCode.keyed(
-                TypedCode("0123-456a-1bcd"), realm: realm, factor: factor, under: Keyring.fixture(2).newest) != hash
-        )
+            try RecoveryCode.keyed(
+                TypedCode("0123-456a-1bcd"), realm: realm, factor: factor, under: Self.newKey(realm)) != hash)
     }
 
     private func keyed(_ code: String) -> [UInt8] {

@@ -57,7 +57,7 @@ struct TurnsTests {
     }
 
     @Test func `one body of a key runs at a time, in the order they came`() async throws {
-        let turns = Turns(.init(patience: .seconds(600)))
+        let turns = Turns(.init(maximumWait: .seconds(600)))
         let tasks = try await hot(turns, "a", waiting: 5)
         for done in 1...6 {
             #expect(stage.running == 1)
@@ -70,7 +70,7 @@ struct TurnsTests {
     }
 
     @Test func `another key does not wait`() async throws {
-        let turns = Turns(.init(waitersPerKey: 2, waiters: 2, patience: .seconds(600)))
+        let turns = Turns(.init(waitersPerKey: 2, waiters: 2, maximumWait: .seconds(600)))
         let tasks = try await hot(turns, "a", waiting: 2)
         let other = run(turns, "b", 9)
         try await eventually { stage.running == 2 }
@@ -88,7 +88,7 @@ struct TurnsTests {
     }
 
     @Test func `over the bound of a key a caller is refused at once`() async throws {
-        let turns = Turns(.init(waitersPerKey: 3, patience: .seconds(600)))
+        let turns = Turns(.init(waitersPerKey: 3, maximumWait: .seconds(600)))
         let tasks = try await hot(turns, "a", waiting: 3)
         #expect(isUnavailable(await run(turns, "a", 9).value))
         try await eventually {
@@ -103,7 +103,7 @@ struct TurnsTests {
     @Test func `over the bound of all keys a caller that would wait is refused, one whose key is free is not`()
         async throws
     {
-        let turns = Turns(.init(waitersPerKey: 3, waiters: 2, patience: .seconds(600)))
+        let turns = Turns(.init(waitersPerKey: 3, waiters: 2, maximumWait: .seconds(600)))
         let tasks = try await hot(turns, "a", waiting: 2)
         let first = run(turns, "b", 8)
         try await eventually { stage.running == 2 }
@@ -118,7 +118,7 @@ struct TurnsTests {
     }
 
     @Test func `a turn that does not come in time is refused, and those after it are served`() async throws {
-        let turns = Turns(.init(patience: .milliseconds(50)))
+        let turns = Turns(.init(maximumWait: .milliseconds(50)))
         let first = run(turns, "a", 0)
         try await eventually { stage.running == 1 }
         let late = [run(turns, "a", 1), run(turns, "a", 2)]
@@ -135,7 +135,7 @@ struct TurnsTests {
     }
 
     @Test func `a cancelled caller leaves the line and the next one is served`() async throws {
-        let turns = Turns(.init(patience: .seconds(600)))
+        let turns = Turns(.init(maximumWait: .seconds(600)))
         let tasks = try await hot(turns, "a", waiting: 2)
         tasks[1].cancel()
         #expect(isUnavailable(await tasks[1].value))
@@ -148,7 +148,7 @@ struct TurnsTests {
     }
 
     @Test func `a body that throws hands its turn on`() async throws {
-        let turns = Turns(.init(patience: .seconds(600)))
+        let turns = Turns(.init(maximumWait: .seconds(600)))
         for _ in 0..<3 {
             await #expect(throws: TokenError.missing("x")) {
                 try await turns.run("a") { throw TokenError.missing("x") }
@@ -176,7 +176,7 @@ struct TurnsTests {
     @Test func `with callers that come, expire and are cancelled at random nothing is left and no bodies overlap`()
         async
     {
-        let turns = Turns(.init(waitersPerKey: 8, waiters: 20, patience: .milliseconds(3)))
+        let turns = Turns(.init(waitersPerKey: 8, waiters: 20, maximumWait: .milliseconds(3)))
         let witness = Witness()
         let tasks = (0..<2000).map { number in
             let task = Task { () async -> TokenError.Code? in

@@ -165,7 +165,10 @@ struct BesideBatcherTests {
     /// Time that stands still until the test moves it.
     private final class StillClock: Sendable {
         private let state = Mutex(
-            (now: ContinuousClock.now, sleeping: [(until: ContinuousClock.Instant, wake: CheckedContinuation<Void, Never>)]()))
+            (
+                now: ContinuousClock.now,
+                sleeping: [(until: ContinuousClock.Instant, wake: CheckedContinuation<Void, Never>)]()
+            ))
         var now: ContinuousClock.Instant { state.withLock { $0.now } }
         var sleepers: Int { state.withLock { $0.sleeping.count } }
 
@@ -193,7 +196,8 @@ struct BesideBatcherTests {
     /// Two at once: the second for three callers, or when the first is older than 10 ms.
     init() {
         batcher = Batcher(
-            concurrency: 2, maximumWaiting: 5, crowd: 3, patience: .milliseconds(10), now: { [clock] in clock.now },
+            concurrency: 2, maximumWaiting: 5, minimumBatch: 3, maximumWait: .milliseconds(10),
+            now: { [clock] in clock.now },
             sleep: { [clock] in await clock.sleep($0) }
         ) { [runner] (group, inputs) throws(StoreError) in
             try await runner.run(group, inputs)
@@ -230,8 +234,8 @@ struct BesideBatcherTests {
         clock.advance(by: .seconds(1))
     }
 
-    @Test("few callers wait for the batch under way, and a crowd does not")
-    func crowd() async throws {
+    @Test("few callers wait for the batch under way, and a minimumBatch does not")
+    func minimumBatch() async throws {
         var tasks = try await underWay()
         #expect(runner.batches == [[0]])
         tasks.append(submitting(3))
@@ -252,7 +256,7 @@ struct BesideBatcherTests {
     }
 
     @Test("nobody waits longer behind a batch that takes long, also when nobody else comes")
-    func patience() async throws {
+    func maximumWait() async throws {
         var tasks = try await underWay()
         try await eventually { clock.sleepers == 1 }
         clock.advance(by: .milliseconds(9))

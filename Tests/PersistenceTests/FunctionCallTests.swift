@@ -7,7 +7,7 @@ import Testing
 /// Every call that a store declares, with the name of its declaration.
 private let declaredCalls: [(name: String, call: any DeclaredCall)] = {
     let stores: [Any] = [
-        AccountStore.calls, ApprovalStore.calls, AddressProofStore.calls, AddressTokenStore.calls,
+        AccountStore.calls, ApprovalStore.calls, AddressVerificationStore.calls, AddressTokenStore.calls,
         AuditStore.calls, AuthorizationCodeStore.calls,
         BrandStore.calls, BrowserSessionStore.calls,
         ClientAssertionStore.calls, CodeStore.calls, ConfigurationStore.calls, ConsentStore.calls, DataKeyStore.calls,

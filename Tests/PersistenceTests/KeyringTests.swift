@@ -9,7 +9,6 @@ struct KeyringTests {
 
     private static let sealedByPython =
         "0197818e5a6465666768696a6b6c6d6e6f707172737475767778797a7b54bf978ec5e13eb4309b9009a52ab89f5465a4034bcc"
-    private static let sealedByVersion0 = "97818e5a000102030405060708090a0b164404d15b1780215e12b18912f37e5056e6339382b5"
     private let realm = UUIDValue.random()
 
     @Test func `sealed data opens under any key of the ring and only for what it belongs to`() throws {
@@ -68,16 +67,6 @@ struct KeyringTests {
         let realm = try #require(UUIDValue("00112233-4455-6677-8899-aabbccddeeff"))
         let sealed = try #require(bytes(hex: Self.sealedByPython))
         #expect(try keyring.open(sealed, for: .accessToken, realm: realm, aad: [1, 2]) == Array("secret".utf8))
-    }
-
-    @Test func `what version 0 sealed still opens`() throws {
-        let keyring = try Keyring(parsing: Self.lineA)
-        let sealed = try #require(bytes(hex: Self.sealedByVersion0))
-        #expect(try keyring.open(sealed, for: .mail, realm: realm, aad: [1, 2]) == Array("secret".utf8))
-        #expect(throws: KeyringError.cannotOpen) { try keyring.open(sealed, for: .mail, realm: realm, aad: [1]) }
-        #expect(throws: KeyringError.unknownKey) {
-            try Keyring(parsing: Self.lineB).open(sealed, for: .mail, realm: realm, aad: [1, 2])
-        }
     }
 
     @Test func `more realms than are remembered lose nothing`() throws {

@@ -146,6 +146,19 @@ extension DatabaseTests {
             }
         }
 
+        @Test func `a database of before the first release is named as such, however new it is`() async throws {
+            try await withEmptyDatabase { conninfo, psql in
+                let former = SQLFile(name: "0001_former.sql", text: "SELECT 1")
+                let later = SQLFile(name: "0060_later.sql", text: "SELECT 1")
+                try await Migrator(conninfo: conninfo, migrations: [former, later], functions: []).migrate()
+                let release = Migrator(conninfo: conninfo, migrations: [first, second], functions: [function])
+                await #expect(throws: MigrationError.beforeFirstRelease) { try await release.migrate() }
+                await #expect(throws: MigrationError.beforeFirstRelease) { try await release.standing() }
+                await #expect(throws: MigrationError.beforeFirstRelease) { try await release.preview() }
+                #expect(try await psql("SELECT count(*) FROM postern.schema_migration") == ["2"])
+            }
+        }
+
         @Test func `a migration that fails leaves nothing behind and says where`() async throws {
             try await withEmptyDatabase { conninfo, psql in
                 let broken = SQLFile(

@@ -29,8 +29,8 @@ struct PersistenceRedactionTests {
             ("DatabaseConfiguration", configuration),
             ("SessionSettings", try SessionSettings(configuration, conninfo: configuration.conninfo, timeouts: true)),
             ("Parameter", Parameter.text(word)), ("Parameter", Parameter.bytes(bytes)),
-            ("MailPayload", MailPayload(originHost: "h", content: .otp(code: word, minutes: 1))),
-            ("Content", MailPayload.Content.magicLink(link: word, minutes: 1)),
+            ("MessagePayload", MessagePayload(originHost: "h", content: .otp(code: word, minutes: 1))),
+            ("Content", MessagePayload.Content.magicLink(link: word, minutes: 1)),
             (
                 "NewSession",
                 NewSession(
@@ -40,7 +40,7 @@ struct PersistenceRedactionTests {
             ("SecondFactorProof", SecondFactorProof(factor: realm, kind: .recoveryCode([bytes]))),
             (
                 "PendingCode",
-                TestIdentityStore.PendingCode(realm: realm, user: realm, emailKey: "e", code: word)
+                TestIdentityStore.PendingCode(realm: realm, user: realm, addressKey: "e", code: word)
             ),
         ]
     }

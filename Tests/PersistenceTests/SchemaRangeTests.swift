@@ -27,13 +27,13 @@ extension DatabaseTests {
         /// The binary with a number: it has the third migration from number 2 on, and a function that returns the number.
         private func binary(
             _ number: Int32, oldestSet: Int32 = 1, oldestBinary: Int32 = 1, _ conninfo: String,
-            patience: LockPatience = LockPatience()
+            lockWait: LockWait = LockWait()
         ) -> Migrator {
             Migrator(
                 conninfo: conninfo, migrations: number == 1 ? [table, ranges] : [table, ranges, third],
                 functions: [function(Int(number))],
                 range: SchemaRange(functionSet: number, oldestFunctionSet: oldestSet, oldestBinary: oldestBinary),
-                patience: patience)
+                lockWait: lockWait)
         }
 
         private func withEmptyDatabase(
@@ -136,8 +136,8 @@ extension DatabaseTests {
                     == ["0"]
                 {}
                 let told = Mutex<[String]>([])
-                let patience = LockPatience(once: .milliseconds(20), firstPause: .milliseconds(50))
-                let applied = try await binary(2, conninfo, patience: patience).migrate { line in
+                let lockWait = LockWait(once: .milliseconds(20), firstPause: .milliseconds(50))
+                let applied = try await binary(2, conninfo, lockWait: lockWait).migrate { line in
                     told.withLock { $0.append(line) }
                 }
                 _ = try await holder.value
@@ -149,6 +149,63 @@ extension DatabaseTests {
             }
         }
 
+        @Test func `a migration that waits for one table keeps no request waiting for long for another`() async throws {
+            try await withEmptyDatabase { conninfo, psql in
+                // As the binary's own migrations: the tables are the owner's.
+                _ = try await psql(
+                    """
+                    DO $$ BEGIN CREATE ROLE postern_owner; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;
+                    CREATE SCHEMA postern AUTHORIZATION postern_owner
+                    """)
+                let tables = SQLFile(
+                    name: "0001_tables.sql",
+                    text:
+                        "SET LOCAL ROLE postern_owner; CREATE TABLE postern.a (); CREATE TABLE postern.b (); RESET ROLE"
+                )
+                let both = SQLFile(
+                    name: "0002_both.sql",
+                    text: "ALTER TABLE postern.a ADD n integer; SELECT pg_sleep(0); ALTER TABLE postern.b ADD n integer"
+                )
+                let facts = MigrationFacts.parse(
+                    "0002_both.sql\tuses\ta\tACCESS EXCLUSIVE\t\n0002_both.sql\tuses\tb\tACCESS EXCLUSIVE\t")
+                // Each of the two tables is waited for during half of it.
+                let lockWait = LockWait(once: .seconds(1), firstPause: .milliseconds(50))
+                func migrator(_ migrations: [SQLFile]) -> Migrator {
+                    Migrator(
+                        conninfo: conninfo, migrations: migrations, functions: [], range: .own, lockWait: lockWait,
+                        facts: facts)
+                }
+                try await migrator([tables]).migrate()
+                let holder = Task { try await psql("BEGIN; LOCK TABLE postern.b; SELECT pg_sleep(3); COMMIT") }
+                while try await psql("SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted")
+                    == ["0"]
+                {}
+                let reader = Task { try await psql(Self.longestWait) }
+                try await migrator([tables, both]).migrate()
+                _ = try await (holder.value, reader.value)
+                let longest = Double(try await psql("SELECT ms FROM longest")[0]) ?? .infinity
+                #expect(longest < 900, "one table was waited for for \(longest) ms")
+            }
+        }
+
+        /// Reads a table again and again for two seconds and notes how long the longest read took.
+        private static let longestWait = """
+            CREATE TABLE longest (ms double precision);
+            DO $$
+            DECLARE
+                v_begin timestamptz; v_longest interval := '0'; v_end timestamptz := clock_timestamp() + '2 seconds';
+            BEGIN
+                WHILE clock_timestamp() < v_end LOOP
+                    v_begin := clock_timestamp();
+                    PERFORM FROM postern.a;
+                    v_longest := greatest(v_longest, clock_timestamp() - v_begin);
+                    COMMIT;
+                    PERFORM pg_sleep(0.001);
+                END LOOP;
+                INSERT INTO longest VALUES (extract(epoch FROM v_longest) * 1000);
+            END $$
+            """
+
         @Test func `a lock that is never given up ends the try with the holders' names`() async throws {
             try await withEmptyDatabase { conninfo, psql in
                 try await binary(1, conninfo).migrate()
@@ -158,10 +215,10 @@ extension DatabaseTests {
                 while try await psql("SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted")
                     == ["0"]
                 {}
-                let patience = LockPatience(
+                let lockWait = LockWait(
                     once: .milliseconds(20), inAll: .milliseconds(200), firstPause: .milliseconds(50))
                 let refusal = await #expect(throws: MigrationError.self) {
-                    try await binary(2, conninfo, patience: patience).migrate()
+                    try await binary(2, conninfo, lockWait: lockWait).migrate()
                 }
                 _ = try await psql(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'report'")

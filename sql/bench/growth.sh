@@ -11,7 +11,7 @@ for size in "${sizes[@]}"; do
     [ "$(psql -XAtq -d postgres -c "SELECT count(*) FROM pg_database WHERE datname = 'growth_$size'")" = 1 ] && continue
     echo "seeding growth_$size …" >&2
     psql -Xq -d postgres -c "CREATE DATABASE growth_$size"
-    for file in "$here"/../migrations/*.sql $("$here/../../scripts/sql-functions"); do psql -Xq -1 -d "growth_$size" -v ON_ERROR_STOP=1 -f "$file"; done
+    for file in "$here"/../schema/*.sql $("$here/../../scripts/sql-functions"); do psql -Xq -1 -d "growth_$size" -v ON_ERROR_STOP=1 -f "$file"; done
     psql -Xq -d "growth_$size" -v ON_ERROR_STOP=1 -v users=$((size < 1000000 ? size : 1000000)) -v sessions="$size" -f "$here/seed.sql"
     psql -Xq -d "growth_$size" -c 'VACUUM ANALYZE'
 done

@@ -12,7 +12,7 @@ if ! exists bench_floor; then
 fi
 if ! exists bench_ours; then
     psql -Xq -d postgres -c 'CREATE DATABASE bench_ours'
-    for file in "$here"/../migrations/*.sql $("$here/../../scripts/sql-functions"); do psql -Xq -1 -d bench_ours -v ON_ERROR_STOP=1 -f "$file"; done
+    for file in "$here"/../schema/*.sql $("$here/../../scripts/sql-functions"); do psql -Xq -1 -d bench_ours -v ON_ERROR_STOP=1 -f "$file"; done
     psql -Xq -d bench_ours -v ON_ERROR_STOP=1 -f "$here/seed.sql"
     psql -Xq -d bench_ours -c 'VACUUM ANALYZE'
 fi

@@ -54,15 +54,15 @@ SELECT bench.uid('realm', 1), bench.uid('chain' || p_run || ':', c),
   FROM generate_series(0, p_n - 1) AS c $$;
 -- Each of another person: one success takes all codes of its address.
 CREATE FUNCTION bench.seed_otps(p_run int, p_clients int, p_n int) RETURNS void LANGUAGE sql AS $$
-TRUNCATE postern.login_code, postern.auth_session;
+TRUNCATE postern.login_code, postern.sign_in_request;
 WITH one AS (SELECT c, i, 1 + (i::bigint * p_clients + c) % bench.users() AS n
              FROM generate_series(0, p_clients - 1) AS c, generate_series(1, p_n) AS i),
-codes AS (INSERT INTO postern.login_code (realm_id, email_key, id, user_id, client, expires_at, salt, mac)
+codes AS (INSERT INTO postern.login_code (realm_id, address_key, id, user_id, client, expires_at, salt, mac)
     SELECT bench.uid('realm', 1), 'user' || n || '@example.org', bench.uid('code' || p_run || ':' || c || ':', i),
            bench.uid('user', n), NULL,
            now() + interval '1 hour', uuid_send(bench.uid('salt', i)),
                sha256(uuid_send(bench.uid('salt', i)) || sha256('123456')) FROM one)
-INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_at, pending, code_ids)
+INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, expires_at, pending, code_ids)
 SELECT bench.uid('realm', 1), uuid_send(bench.uid('handle' || p_run || ':' || c || ':', i)), 'otp',
        'user' || n || '@example.org', 'user' || n || '@example.org',
        now() + interval '1 hour', false, ARRAY[bench.uid('code' || p_run || ':' || c || ':', i)] FROM one $$;

@@ -23,7 +23,7 @@ struct MailNotice: Sendable {
         case accountSecured = "account-secured"
     }
 
-    /// The members of `mail_outbox.detail` that a text is made from; others are ignored.
+    /// The members of `message_outbox.detail` that a text is made from; others are ignored.
     private struct Detail: Decodable {
         let aaguid: String?
         let identifier: String?

@@ -1,7 +1,7 @@
 import Persistence
 import Texts
 
-/// Turns a ``MailPayload`` or a ``MailNotice`` into subject, text and HTML. The templates are part of the binary and
+/// Turns a ``MessagePayload`` or a ``MailNotice`` into subject, text and HTML. The templates are part of the binary and
 /// parsed once.
 public struct MailRenderer: Sendable {
     /// The words of a mail.
@@ -79,7 +79,7 @@ public struct MailRenderer: Sendable {
 
     /// The words for `payload`. Names are cleaned and escaped; codes, links and hosts that are not well-formed are
     /// refused, since they come from this server.
-    func render(_ payload: MailPayload, _ voice: Voice) throws(Failure) -> Rendered {
+    func render(_ payload: MessagePayload, _ voice: Voice) throws(Failure) -> Rendered {
         let texts = catalogue.texts(in: voice.language, replacedBy: voice.own)
         var values: [String: String] = [:]
         var shown: [String: String] = [:]

@@ -33,7 +33,7 @@ struct MessageWriter: Sendable {
     ///   - undo: the link in a notice of an added factor.
     /// - Throws: when there is no text for it.
     func words(
-        of message: LeasedMessage, _ payload: MailPayload?, undo: String? = nil
+        of message: LeasedMessage, _ payload: MessagePayload?, undo: String? = nil
     ) throws(MailRenderer.Failure) -> MessageWords {
         if message.channel == .push { return MessageWords() }
         let language = message.locale.flatMap { Language(tag: $0) } ?? .english

@@ -42,7 +42,7 @@ struct MailDelivery: Sendable {
         }
         do {
             guard let sealed = mail.payload else { return try prepare(notice: mail, to: recipient) }
-            let payload = try MailPayload(opening: sealed, with: keyring, realm: mail.realm, mail: mail.id)
+            let payload = try MessagePayload(opening: sealed, with: keyring, realm: mail.realm, mail: mail.id)
             if let minutes = payload.usefulMinutes, mail.ageInSeconds >= Double(minutes) * 60 {
                 return .failure(Refusal(outcome: .permanent(.expired)))
             }

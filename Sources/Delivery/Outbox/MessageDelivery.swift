@@ -21,7 +21,7 @@ struct MessageDelivery: Sendable {
         let words: MessageWords
         do {
             let payload = try message.payload.map {
-                try MailPayload(opening: $0, with: keyring, realm: message.realm, mail: message.id)
+                try MessagePayload(opening: $0, with: keyring, realm: message.realm, mail: message.id)
             }
             let notice = message.detail.flatMap { MailNotice(template: message.template, detail: $0) }
             let undo = try notice?.undo?.url(realm: message.realm, keyring: keyring)

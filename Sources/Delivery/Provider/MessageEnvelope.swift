@@ -13,7 +13,7 @@ struct MessageEnvelope: Encodable {
     let text: String?
     let code: String?
     let link: String?
-    let purpose: String?
+    let purpose: String
     let locale: String?
     let clientID: String?
     let domain: String?
@@ -49,7 +49,7 @@ struct MessageEnvelope: Encodable {
         text = words?.text
         code = words?.code
         link = words?.link
-        purpose = message.purpose ?? (message.kind == "notice" ? "notice" : nil)
+        purpose = message.purpose
         locale = message.locale
         clientID = message.clientID
         domain = message.pageHost

@@ -33,7 +33,7 @@ public struct ProviderExamination: Sendable {
         sending channel: ConfiguredChannel, to recipient: String, by provider: Provider
     ) async -> String? {
         let message = LeasedMessage(trying: channel, to: recipient)
-        let payload = MailPayload(
+        let payload = MessagePayload(
             originHost: channel.pageHost ?? "localhost",
             content: .otp(code: "000000", minutes: 1))
         do {

@@ -3,9 +3,9 @@ public import Persistence
 
 /// Cotter's events: requests for approval of a confidential client under a number, and signed.
 public struct CotterEvents: Sendable {
-    private let requests: BackchannelRequests
+    private let requests: ApprovalRequests
     private let store: ApprovalStore
-    private let grant: BackchannelGrant
+    private let grant: ApprovalGrant
     private let issuer: TokenIssuer
 
     /// Seconds in which one can be approved.
@@ -14,7 +14,7 @@ public struct CotterEvents: Sendable {
 
     /// Creates the service.
     public init(
-        requests: BackchannelRequests, store: ApprovalStore, grant: BackchannelGrant, issuer: TokenIssuer
+        requests: ApprovalRequests, store: ApprovalStore, grant: ApprovalGrant, issuer: TokenIssuer
     ) {
         self.requests = requests
         self.store = store
@@ -42,13 +42,13 @@ public struct CotterEvents: Sendable {
 
     /// Asks for an approval. - Returns: the event with `match_number` and `auth_req_id`.
     /// - Throws: ``CotterRefusal``, `TokenError`, or what the database threw.
-    public func create(_ presented: Presented, by asker: BackchannelRequests.Asker) async throws -> [UInt8] {
+    public func create(_ presented: Presented, by asker: ApprovalRequests.Asker) async throws -> [UInt8] {
         var form = [
             ("scope", Self.scope(of: asker.client, asker.realm).joined(separator: " ")),
             ("login_hint", presented.hint), ("requested_expiry", String(Self.lifetime)), ("event", presented.event),
         ]
         form.removeAll { $0.1.isEmpty }
-        let asked: BackchannelRequests.Asked
+        let asked: ApprovalRequests.Asked
         do {
             asked = try await requests.ask(
                 FormParameters(form.map { (name: $0.0, value: $0.1) }) ?? FormParameters(), by: asker, proof: nil,

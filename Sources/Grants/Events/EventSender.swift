@@ -41,7 +41,7 @@ public final class EventSender: Sendable {
     /// events cost PostgreSQL little beside the requests that they come from.
     private static let pause = Duration.milliseconds(15)
     /// An open transaction is normal for so many seconds.
-    private static let patience = 10.0
+    private static let usualAge = 10.0
 
     /// - Parameter count: how a try ended: `delivered`, `failed` or `refused`.
     public init(
@@ -188,7 +188,7 @@ public final class EventSender: Sendable {
 
     /// Names the transaction that events wait for, once a minute.
     private func name(waiting seconds: Double) async {
-        guard seconds > Self.patience else { return }
+        guard seconds > Self.usualAge else { return }
         let isDue = state.withLock { state in
             guard state.namedAt.map({ .now - $0 > .seconds(60) }) ?? true else { return false }
             state.namedAt = .now

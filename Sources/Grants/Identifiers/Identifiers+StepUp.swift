@@ -30,7 +30,7 @@ extension Identifiers {
             IdentifierStore.StepUp(
                 realm: realm.id, cookieHash: browser.cookieHash, newCookieHash: browser.newCookieHash,
                 host: browser.host, handle: handle.id,
-                keyed: keyring.keys.map { Self.keyed(code, realm, handle.emailKey, $0) },
+                keyed: keyring.keys.map { Self.keyed(code, realm, handle.addressKey, $0) },
                 amr: MessageAddress.amr(by: handle.channel), request: request, source: source))
         switch proved {
         case .answered(let outcome): return outcome

@@ -82,7 +82,7 @@ public struct Identifiers: Sendable {
         guard let handle = AuthSessionHandle(authSession, realm: realm.id, keyring: keyring) else { throw Failure.code }
         let added = try await store.add(
             realm: realm.id, user: verified.session.user, session: verified.token.owner, handle: handle.id,
-            keyed: keyring.keys.map { Self.keyed(code, realm, handle.emailKey, $0) }, source: source)
+            keyed: keyring.keys.map { Self.keyed(code, realm, handle.addressKey, $0) }, source: source)
         switch added {
         case .refused: throw Failure.code
         case .tooMany: throw Failure.tooMany

@@ -38,7 +38,7 @@ public final class RateLimiter: Sendable {
         func key(_ policy: RateLimit.Policy) -> String {
             let part =
                 switch part {
-                case .whole, .open, .crowd: ""
+                case .whole, .open, .common: ""
                 case .reserve: "reserve|"
                 case .each: "each|"
                 case .share: "share|"

@@ -21,7 +21,7 @@ extension Turns {
     ///
     /// - Parameter statement: answers `nil` when the lock was taken; it must not have consumed anything then.
     /// - Throws: what `statement` threw; `temporarily_unavailable` when the lock did not become free in time.
-    func untilFree<T>(_ turn: AttemptTurn, _ statement: () async throws -> T?) async throws -> T {
+    func retryWhileBusy<T>(_ turn: AttemptTurn, _ statement: () async throws -> T?) async throws -> T {
         if let answer = try await statement() { return answer }
         guard case .whenBusy(let key) = turn else { return try await again(statement) }
         return try await run(key) {
@@ -31,7 +31,7 @@ extension Turns {
     }
 
     private func again<T>(_ statement: () async throws -> T?) async throws -> T {
-        let deadline = ContinuousClock.now + limits.patience
+        let deadline = ContinuousClock.now + limits.maximumWait
         while ContinuousClock.now < deadline {
             try await Task.sleep(for: .milliseconds(Int.random(in: 2...25)))
             if let answer = try await statement() { return answer }

@@ -16,13 +16,13 @@ public final class Turns: Sendable {
         /// Callers that may wait for all keys together. A caller whose key is free never waits and is not counted.
         public var waiters: Int
         /// How long a caller waits for its turn, and in its turn for a lock that another node holds.
-        public var patience: Duration
+        public var maximumWait: Duration
 
         /// Takes the values as they are.
-        public init(waitersPerKey: Int = 64, waiters: Int = 4096, patience: Duration = .seconds(2)) {
+        public init(waitersPerKey: Int = 64, waiters: Int = 4096, maximumWait: Duration = .seconds(2)) {
             self.waitersPerKey = waitersPerKey
             self.waiters = waiters
-            self.patience = patience
+            self.maximumWait = maximumWait
         }
     }
 
@@ -110,7 +110,7 @@ public final class Turns: Sendable {
             guard state.waiters.count < limits.waiters else { return .refuse("too many wait for turns") }
             state.lines[key]?.append(number)
             state.waiters[number] = Waiter(
-                continuation: continuation, key: key, deadline: ContinuousClock.now + limits.patience)
+                continuation: continuation, key: key, deadline: ContinuousClock.now + limits.maximumWait)
             defer { state.isWatched = true }
             return .wait(watch: !state.isWatched)
         }

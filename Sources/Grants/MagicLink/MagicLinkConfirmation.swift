@@ -40,7 +40,7 @@ public struct MagicLinkConfirmation: Sendable {
     ) async throws -> Outcome {
         var admission = Admission(limiter, .magicLink, [.init(.source, source)], realm: realm)
         let number: Int32? = if case .number(let number) = choice { Int32(clamping: number) } else { nil }
-        return try await turns.untilFree(.whenBusy(link.turn(realm: realm))) {
+        return try await turns.retryWhileBusy(.whenBusy(link.turn(realm: realm))) {
             let outcome = try await admission.admitting { permits in
                 try await links.confirm(
                     realm: realm.id, user: link.user, tokenHash: link.tokenHash, number: number, source: source,

@@ -59,7 +59,7 @@ public struct MagicLinkFactor: Factor {
     public func turn(of presented: Presented, _ context: RequestContext) -> AttemptTurn {
         switch presented {
         case .link(let link, _): .whenBusy(link.turn(realm: context.realm))
-        case .handle(let handle): .whenBusy(Approval.turn(ofHandle: handle.id, in: context.realm))
+        case .handle(let handle): .whenBusy(Polling.turn(ofHandle: handle.id, in: context.realm))
         }
     }
 
@@ -100,9 +100,9 @@ public struct MagicLinkFactor: Factor {
 
     private static func outcome(_ outcome: MagicLinkStore.Outcome) -> FactorOutcome {
         switch outcome {
-        case .pending: .waiting(Approval(.pending, of: "link"))
-        case .slowDown: .waiting(Approval(.slowDown, of: "link"))
-        case .denied: .waiting(Approval(.denied, of: "link"))
+        case .pending: .waiting(Polling(.pending, of: "link"))
+        case .slowDown: .waiting(Polling(.slowDown, of: "link"))
+        case .denied: .waiting(Polling(.denied, of: "link"))
         case .busy: .busy
         case .decided(let outcome): .decided(outcome)
         }

@@ -60,7 +60,7 @@ public struct RateLimit: Sendable, Equatable {
         /// The fifth that is kept for known devices.
         case reserve
         /// What all requests for mails may take: the open part less ``each``.
-        case crowd
+        case common
         /// A quarter of a large budget of mails, of which each source may take a small ``share``.
         case each
         /// What one source may take of ``each``.
@@ -75,7 +75,7 @@ public struct RateLimit: Sendable, Equatable {
         switch part {
         case .whole: return self
         case .open: return hasReserve ? sized { $0 - $0 / 5 } : self
-        case .crowd: return isLarge ? sized { $0 - $0 / 5 - $0 / 4 } : self.part(.open)
+        case .common: return isLarge ? sized { $0 - $0 / 5 - $0 / 4 } : self.part(.open)
         case .each: return isLarge ? sized { $0 / 4 } : nil
         case .share: return isLarge ? sized { max($0 / 200, 20) } : nil
         case .reserve: return hasReserve ? sized { $0 / 5 } : nil

@@ -14,10 +14,10 @@ struct AddressCode {
         realm: Realm, source: String, keyring: Keyring
     ) {
         let presented = authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
-        handle = AuthSessionHandle(emailKey: address.key, channel: address.channel)
+        handle = AuthSessionHandle(addressKey: address.key, channel: address.channel)
         code = OneTimeCode.random(digits: realm.policy.otpDigits)
         request = SignInRequest(
-            realm: realm, id: handle.id, resendOf: presented?.emailKey == address.key ? presented?.id : nil,
+            realm: realm, id: handle.id, resendOf: presented?.addressKey == address.key ? presented?.id : nil,
             address: address, firstName: nil, lastName: nil, client: client, source: source, hint: nil, locale: locale,
             pageOrigin: pageOrigin)
     }
@@ -26,9 +26,9 @@ struct AddressCode {
     var record: SignInRequestStore.Request { request.record(lifetime: request.realm.policy.otpLifetime) }
 
     /// The message with the code, sealed for the queue.
-    func message(under keyring: Keyring) throws -> SealedMail {
+    func message(under keyring: Keyring) throws -> SealedMessage {
         let realm = request.realm
-        let payload = MailPayload(
+        let payload = MessagePayload(
             originHost: Realm.host(ofOrigin: request.pageOrigin ?? realm.issuer),
             content: .otp(code: code, minutes: (realm.policy.otpLifetime + 59) / 60))
         return try payload.sealed(under: keyring, realm: realm.id)

@@ -31,7 +31,7 @@ public struct OTPFactor: Factor {
 
     /// An address or a handle, and a code's HMAC under each key that it may have been stored under.
     public struct Presented: Sendable {
-        let emailKey: String
+        let addressKey: String
         let handle: [UInt8]?
         /// What carried the code to a phone; `nil`: mail.
         let channel: Channel?
@@ -49,31 +49,31 @@ public struct OTPFactor: Factor {
     /// `nil` when neither parameter can name an account, or the two disagree.
     public func read(_ form: FormParameters, _ context: RequestContext) -> Presented? {
         let realm = context.realm
-        var emailKey: String?
+        var addressKey: String?
         var handle: AuthSessionHandle?
         if let presented = form["auth_session"] {
             guard let opened = AuthSessionHandle(presented, realm: realm.id, keyring: keyring) else { return nil }
             handle = opened
-            emailKey = opened.emailKey
+            addressKey = opened.addressKey
         }
         if let username = form["username"] {
             guard let key = EmailAddress(username)?.key ?? (PhoneNumber.isKey(username) ? username : nil),
-                handle == nil || key == emailKey
+                handle == nil || key == addressKey
             else { return nil }
-            emailKey = key
+            addressKey = key
         }
-        guard let emailKey else { return nil }
+        guard let addressKey else { return nil }
         return Presented(
-            emailKey: emailKey, handle: handle?.id,
+            addressKey: addressKey, handle: handle?.id,
             // A number alone does not tell: most codes come by SMS.
-            channel: handle.map(\.channel) ?? (PhoneNumber.isKey(emailKey) ? .sms : nil),
+            channel: handle.map(\.channel) ?? (PhoneNumber.isKey(addressKey) ? .sms : nil),
             keyed: OneTimeCode.candidates(
-                TypedCode(form["otp_code"] ?? ""), realm: realm, emailKey: emailKey, keyring: keyring))
+                TypedCode(form["otp_code"] ?? ""), realm: realm, addressKey: addressKey, keyring: keyring))
     }
 
     /// Tries with a handle queue apart from tries that name the address alone.
     public func turn(of presented: Presented, _ context: RequestContext) -> AttemptTurn {
-        let subject = presented.handle.map { "handle|" + Base64.urlEncode($0) } ?? "address|" + presented.emailKey
+        let subject = presented.handle.map { "handle|" + Base64.urlEncode($0) } ?? "address|" + presented.addressKey
         return .atOnce("code|\(context.realm.id)|\(subject)")
     }
 
@@ -88,7 +88,7 @@ public struct OTPFactor: Factor {
         let realm = context.realm
         let (outcome, verdict) = try await codes.redeem(
             realm: realm.id, client: context.client.key, permission: context.permission(for: grantType),
-            emailKey: presented.emailKey, handle: presented.handle, keyed: presented.keyed, session: session,
+            addressKey: presented.addressKey, handle: presented.handle, keyed: presented.keyed, session: session,
             permits: permits, failures: .failures(of: realm), brake: .brake(of: realm), secondFactor: proof)
         switch outcome {
         case nil: return (nil, verdict)

@@ -17,9 +17,9 @@ package struct PasskeyCeremony: Sendable, Equatable {
     }
 
     static let prefix = "pcm_"
-    /// With a thumbprint before the RP-ID. Ceremonies without one keep the first version, which older binaries read.
-    private static let version: UInt8 = 2, versionWithoutKey: UInt8 = 1
-    private static let fixedCount = 1 + 1 + 16 + 16 + 16 + 8 + 32
+    private static let version: UInt8 = 1
+    /// Up to the length of the thumbprint, 0 or 32; the thumbprint and the RP-ID follow.
+    private static let fixedCount = 1 + 1 + 16 + 16 + 16 + 8 + 32 + 1
 
     let kind: Kind
     /// 16 random bytes.
@@ -81,28 +81,28 @@ package struct PasskeyCeremony: Sendable, Equatable {
 
     /// Reads ``encoded``; `nil` for anything else.
     package init?(encoded fields: [UInt8]) {
-        guard fields.count > Self.fixedCount,
-            fields[0] == Self.versionWithoutKey || fields[0] == Self.version && fields.count > Self.fixedCount + 32,
-            let kind = Kind(rawValue: fields[1]),
+        guard fields.count > Self.fixedCount, fields[0] == Self.version, [0, 32].contains(fields[90]),
+            fields.count > Self.fixedCount + Int(fields[90]), let kind = Kind(rawValue: fields[1]),
             let client = UUIDValue(bytes: fields[18..<34]), let session = UUIDValue(bytes: fields[34..<50]),
             let expiresAt = fields[50..<58].bigEndianInteger(as: UInt64.self),
-            let rpID = String(
-                validating: fields[(fields[0] == Self.version ? 122 : 90)...], as: UTF8.self)
+            let rpID = String(validating: fields[(Self.fixedCount + Int(fields[90]))...], as: UTF8.self)
         else { return nil }
+        let thumbprint = fields[Self.fixedCount...].prefix(Int(fields[90]))
         self.init(
             kind: kind, id: Array(fields[2..<18]), client: client, session: session,
             expiresAt: Int(truncatingIfNeeded: expiresAt), challenge: Array(fields[58..<90]), rpID: rpID,
-            thumbprint: fields[0] == Self.version ? Array(fields[90..<122]) : nil)
+            thumbprint: thumbprint.isEmpty ? nil : Array(thumbprint))
     }
 
     /// The ceremony in bytes, for a state that is sealed as a whole.
     package var encoded: [UInt8] {
         var fields: [UInt8] = []
         fields.reserveCapacity(256)
-        fields.append(thumbprint == nil ? Self.versionWithoutKey : Self.version)
+        fields.append(Self.version)
         fields.append(kind.rawValue)
         for part in [id, client.bytes, session.bytes, bigEndianBytes(Int64(expiresAt)), challenge] { fields += part }
-        if let thumbprint { fields += thumbprint }
+        fields.append(UInt8(clamping: thumbprint?.count ?? 0))
+        fields += thumbprint ?? []
         fields += rpID.utf8
         return fields
     }

@@ -259,8 +259,8 @@ public struct Passkeys: Sendable {
             notice: try notice(.passkeyRemoved(name: AuthenticatorNames.name(of: passkey.aaguid)), realm: realm))
     }
 
-    private func notice(_ content: MailPayload.Content, realm: Realm) throws -> SealedMail {
-        try MailPayload(originHost: realm.host, content: content)
+    private func notice(_ content: MessagePayload.Content, realm: Realm) throws -> SealedMessage {
+        try MessagePayload(originHost: realm.host, content: content)
             .sealed(under: keyring, realm: realm.id)
     }
 

@@ -9,7 +9,7 @@ struct PossessionCode {
     let codeKey: [UInt8]?
     let linkHash: [UInt8]?
     let match: String?
-    let payload: MailPayload
+    let payload: MessagePayload
 
     /// A code for a number, in the backend's own words if it gave any.
     init(codeTo phone: String, _ facts: PossessionFacts, realm: Realm, keyring: Keyring) {
@@ -18,7 +18,7 @@ struct PossessionCode {
         keyed = Self.keyed(TypedCode(code), facts.id, phone, realm, keyring.newest)
         codeKey = keyring.newest.id
         (linkHash, match) = (nil, nil)
-        payload = MailPayload(
+        payload = MessagePayload(
             originHost: Realm.host(ofOrigin: realm.issuer),
             content: .otp(code: code, minutes: (realm.possession.otpLifetime + 59) / 60),
             text: facts.smsMessage.map { Self.filled($0, code) })
@@ -32,7 +32,7 @@ struct PossessionCode {
         match = asksNumber ? String(Int.random(in: 10...99)) : nil
         (keyed, codeKey) = (nil, nil)
         let link = PossessionLink.prefix(of: realm) + token
-        payload = MailPayload(
+        payload = MessagePayload(
             originHost: Realm.host(ofOrigin: realm.issuer),
             content: .magicLink(link: link, minutes: (realm.possession.linkLifetime + 59) / 60),
             text: facts.smsMessage.map { Self.filled($0, link) })

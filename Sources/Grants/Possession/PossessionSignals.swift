@@ -44,8 +44,8 @@ public struct PossessionSignals: Sendable {
         body.member("ipAddress", facts.ip)
         body.member("emailAddress", facts.email.flatMap { address(of: facts, sealed: $0, realm) })
         body.member("clientRequestId", facts.requestId)
-        struct Said: Decodable { let result: String }
-        let said: Said? = await ask(provider.url, body.finish(), realm)
+        struct Reply: Decodable { let result: String }
+        let said: Reply? = await ask(provider.url, body.finish(), realm)
         switch said?.result {
         case "allow": return "allow"
         case "deny": return "deny"
@@ -60,8 +60,8 @@ public struct PossessionSignals: Sendable {
         var body = JSONWriter()
         body.member("phoneNumber", phone)
         body.member("maxAge", 72)
-        struct Said: Decodable { let swapped: Bool }
-        let said: Said? = await ask(provider.url + "/check", body.finish(), realm)
+        struct Reply: Decodable { let swapped: Bool }
+        let said: Reply? = await ask(provider.url + "/check", body.finish(), realm)
         guard let said else { return provider.required ? "unavailable" : nil }
         return said.swapped ? "swapped" : nil
     }
@@ -71,15 +71,15 @@ public struct PossessionSignals: Sendable {
         guard let provider = realm.possession.provider("number-verification") else { return false }
         var body = JSONWriter()
         body.member("phoneNumber", phone)
-        struct Said: Decodable { let devicePhoneNumberVerified: Bool }
-        let said: Said? = await ask(
+        struct Reply: Decodable { let devicePhoneNumberVerified: Bool }
+        let said: Reply? = await ask(
             provider.url + "/verify", body.finish(), realm, [("Postern-Operator-Token", token)])
         return said?.devicePhoneNumberVerified ?? false
     }
 
-    private func ask<Said: Decodable>(
+    private func ask<Reply: Decodable>(
         _ url: String, _ body: [UInt8], _ realm: Realm, _ more: [(name: String, value: String)] = []
-    ) async -> Said? {
+    ) async -> Reply? {
         guard let token = try? await hooks.token(realm: realm.id, url: url, id: .random(), body: body) else {
             return nil
         }
@@ -87,7 +87,7 @@ public struct PossessionSignals: Sendable {
             ("Content-Type", "application/json"), ("Accept", "application/json"), ("Authorization", "Bearer \(token)"),
         ]
         guard let answer = await post(realm.id, url, headers + more, body) else { return nil }
-        return try? JSONDecoder().decode(Said.self, from: Data(answer))
+        return try? JSONDecoder().decode(Reply.self, from: Data(answer))
     }
 
     private func address(of facts: PossessionFacts, sealed: String, _ realm: Realm) -> String? {

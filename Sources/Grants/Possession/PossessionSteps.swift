@@ -22,9 +22,9 @@ public enum PossessionRefusal: Error, Sendable, Equatable {
     case tokenUnknown
 }
 
-/// What apps do with a transaction (docs/wire.md). Each step begins at the door, which uses the proof up and admits
-/// the key that the transaction is pinned to; the statement of the step decides everything again. Steps that need
-/// nothing of the transaction before are one statement with the door.
+/// What apps do with a transaction (docs/wire.md). Each step first uses the DPoP proof up and checks that its key is
+/// the one that the transaction is pinned to; the statement of the step decides everything again. Steps that need
+/// nothing of the transaction before do both in one statement.
 public struct PossessionSteps: Sendable {
     private let store: PossessionStore
     private let signals: PossessionSignals
@@ -60,7 +60,7 @@ public struct PossessionSteps: Sendable {
         let realm: Realm
     }
 
-    /// The door. - Parameter phone: a number that the app names.
+    /// Uses the proof up and checks its key. - Parameter phone: a number that the app names.
     public func enter(
         _ authID: UUIDValue, proof: DeviceProof, phone: PhoneNumber? = nil, realm: Realm
     ) async throws -> Entry {
@@ -191,7 +191,7 @@ public struct PossessionSteps: Sendable {
         }
     }
 
-    /// Brings back what the link gave, at the door. - Parameter returnCode: `pc`.
+    /// Uses the proof up and brings back what the link gave. - Parameter returnCode: `pc`.
     public func finish(
         _ authID: UUIDValue, proof: DeviceProof, returnCode: String, realm: Realm
     ) async throws -> PossessionFacts {
@@ -205,7 +205,7 @@ public struct PossessionSteps: Sendable {
         }
     }
 
-    /// Gives up, at the door.
+    /// Uses the proof up and gives up.
     public func cancel(_ authID: UUIDValue, proof: DeviceProof, realm: Realm) async throws {
         let said = try await store.cancel(realm: realm.id, authID: authID, proof: proof.use)
         switch said.outcome {
@@ -258,8 +258,8 @@ public struct PossessionSteps: Sendable {
     /// Under the limits of every message to a phone, unless it is counted already, or not at all.
     private func admitting(
         _ request: SignInRequest, isCounted: Bool,
-        _ statement: (PermitRequest) async throws -> (PossessionStore.Said?, PermitVerdict)
-    ) async throws -> PossessionStore.Said {
+        _ statement: (PermitRequest) async throws -> (PossessionStore.Reply?, PermitVerdict)
+    ) async throws -> PossessionStore.Reply {
         guard isCounted else { return try await RequestAdmission(limiter).admit(request, .phoneOTP, statement) }
         guard let said = try await statement(PermitRequest()).0 else { throw TokenError.unavailable("permits") }
         return said

@@ -16,13 +16,13 @@ public struct TestNumberCodes: Sendable {
     /// keyed now, so that it works at once.
     func candidates(_ code: TypedCode, _ facts: PossessionFacts, _ realm: Realm) async throws -> [[UInt8]] {
         guard let phone = facts.phone, let key = try await key(of: facts, phone, realm.id) else { return [] }
-        return OneTimeCode.candidates(code.text, realm: realm.id, emailKey: phone, under: key)
+        return [OneTimeCode.keyed(code.text, realm: realm.id, addressKey: phone, under: key)]
     }
 
     private func key(of facts: PossessionFacts, _ phone: String, _ realm: UUIDValue) async throws -> DataKey? {
         if let pending = facts.testCode {
             return try await store.keep(
-                .init(realm: realm, user: nil, emailKey: phone, code: pending), keyring: keyring)
+                .init(realm: realm, user: nil, addressKey: phone, code: pending), keyring: keyring)
         }
         guard let known = facts.testKey, let sealed = Hex.decode(known.sealed) else { return nil }
         return try keyring.open(SealedDataKey(id: known.id, purpose: .testCode, sealed: sealed), realm: realm)

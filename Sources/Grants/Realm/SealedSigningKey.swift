@@ -20,7 +20,7 @@ public struct SealedSigningKey: Sendable, Equatable {
     public let publicJWK: String
     /// The sealed private key.
     public let sealedPrivateKey: [UInt8]
-    /// The data key that opens it, sealed; `nil` where version 0 sealed the private key directly under a line.
+    /// The data key that opens it, sealed; `nil` when the private key names none.
     public let dataKey: SealedDataKey?
     /// Seconds since the epoch, database clock: not used to sign before this.
     public let activatesAt: Double

@@ -23,17 +23,6 @@ enum RecoveryCode {
         key.hmac([realm.bytes, factor.bytes, normalized(presented)])
     }
 
-    /// The same, and where version 0 derived the key from a line, what that line gives.
-    static func candidates(_ presented: TypedCode, realm: UUIDValue, factor: UUIDValue, under key: DataKey) -> [[UInt8]]
-    {
-        key.candidates([realm.bytes, factor.bytes, normalized(presented)])
-    }
-
-    /// As version 0 made it, directly under a line.
-    static func keyed(_ presented: TypedCode, realm: UUIDValue, factor: UUIDValue, under key: ServerKey) -> [UInt8] {
-        key.hmac(.recoveryCode, [realm.bytes, factor.bytes, normalized(presented)])
-    }
-
     private static func normalized(_ presented: TypedCode) -> [UInt8] {
         presented.text.utf8.map { byte in
             switch byte {

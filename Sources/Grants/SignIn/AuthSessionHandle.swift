@@ -8,25 +8,25 @@ package import Persistence
 /// address.
 package struct AuthSessionHandle: Equatable {
     static let prefix = "pas_"
-    /// 16 random bytes: `auth_session.id`.
+    /// 16 random bytes: `sign_in_request.id`.
     package let id: [UInt8]
-    package let emailKey: String
+    package let addressKey: String
     /// What carried the message to a phone; `nil`: mail.
     package let channel: Channel?
 
-    package init(emailKey: String, channel: Channel? = nil) {
-        self.init(id: randomBytes(16), emailKey: emailKey, channel: channel)
+    package init(addressKey: String, channel: Channel? = nil) {
+        self.init(id: randomBytes(16), addressKey: addressKey, channel: channel)
     }
 
-    private init(id: [UInt8], emailKey: String, channel: Channel?) {
+    private init(id: [UInt8], addressKey: String, channel: Channel?) {
         self.id = id
-        self.emailKey = emailKey
+        self.addressKey = addressKey
         self.channel = channel
     }
 
     /// The same address under the id the database answered with.
     func with(id: [UInt8]) -> AuthSessionHandle {
-        AuthSessionHandle(id: id, emailKey: emailKey, channel: channel)
+        AuthSessionHandle(id: id, addressKey: addressKey, channel: channel)
     }
 
     /// Opens a presented handle; `nil` when this server did not make it for the realm.
@@ -42,11 +42,11 @@ package struct AuthSessionHandle: Equatable {
         let fields = text.split(separator: "|", maxSplits: 1)
         let channel = fields.count == 2 && text.first == "+" ? Channel(rawValue: String(fields[1])) : nil
         self.channel = channel
-        emailKey = channel == nil ? text : String(fields[0])
+        addressKey = channel == nil ? text : String(fields[0])
     }
 
     package func text(realm: UUIDValue, keyring: Keyring) throws(TokenError) -> String {
-        let fields = id + Array((channel.map { "\(emailKey)|\($0.rawValue)" } ?? emailKey).utf8)
+        let fields = id + Array((channel.map { "\(addressKey)|\($0.rawValue)" } ?? addressKey).utf8)
         guard let sealed = try? keyring.seal(fields, for: .authSession, realm: realm, aad: Self.aad(realm)) else {
             throw .unavailable("seal")
         }

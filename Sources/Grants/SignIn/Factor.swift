@@ -64,5 +64,5 @@ public enum FactorOutcome: Sendable {
     /// Another transaction has the account's factors; nothing was counted or consumed.
     case busy
     /// The answer that somebody gives elsewhere has not come, or was no.
-    case waiting(Approval)
+    case waiting(Polling)
 }

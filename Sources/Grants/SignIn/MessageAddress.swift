@@ -14,7 +14,7 @@ public enum MessageAddress: Sendable, Hashable {
         }
     }
 
-    /// The look-up key (`email_key`); keys of the two kinds are never equal.
+    /// The look-up key (`address_key`); keys of the two kinds are never equal.
     public var key: String {
         switch self {
         case .email(let address): address.key

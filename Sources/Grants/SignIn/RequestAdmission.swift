@@ -79,7 +79,7 @@ struct RequestAdmission: Sendable {
         if request.address.channel == nil {
             func take(_ dimension: RateLimit.Dimension, of value: String) {
                 guard reserved.contains(dimension) else {
-                    return subjects.append(.init(dimension, value, part: .crowd))
+                    return subjects.append(.init(dimension, value, part: .common))
                 }
                 guard request.hint == nil else {
                     return subjects.append(.init(dimension, value, part: .reserve))

@@ -5,7 +5,7 @@ public import Persistence
 /// One value serves both halves of a request: it records the request while the caller waits, and decides about it in a
 /// worker, which alone looks whether the address has an account.
 public protocol SentFactor: Sendable {
-    /// `auth_session.kind` of its requests.
+    /// `sign_in_request.kind` of its requests.
     var kind: String { get }
     /// The limits of its requests by mail.
     var policy: RateLimit.Policy { get }
@@ -16,7 +16,7 @@ public protocol SentFactor: Sendable {
     /// How long the handle of a request lives, in seconds.
     func lifetime(in realm: Realm) -> Int
     /// What an app must know to poll with the handle; `nil` where the factor comes back to the app itself.
-    func polling(ofHandle id: [UInt8]) -> Approval.Polling?
+    func polling(ofHandle id: [UInt8]) -> Polling.Terms?
 
     /// Records a request, without a look at the users. - Returns: `nil` when a limit refused it.
     func record(

@@ -143,7 +143,7 @@ public struct SignIn<F: Factor>: Sendable {
         _ checked: F.Checked, _ context: RequestContext, opening session: NewSession, _ proof: SecondFactorProof?,
         _ turn: AttemptTurn, _ admission: inout Admission
     ) async throws -> SignInOutcome {
-        try await services.turns.untilFree(turn) {
+        try await services.turns.retryWhileBusy(turn) {
             let outcome = try await admission.admitting { permits in
                 try await factor.redeem(checked, context, opening: session, proof: proof, permits: permits)
             }

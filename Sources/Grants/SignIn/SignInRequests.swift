@@ -48,7 +48,7 @@ public struct SignInRequests: Sendable {
         /// Seconds.
         public let resendAfter: Int
         /// `nil` where the app does not poll.
-        public let polling: Approval.Polling?
+        public let polling: Polling.Terms?
         /// How many messages the handle may still cause.
         public let sendsLeft: Int
     }
@@ -78,9 +78,9 @@ public struct SignInRequests: Sendable {
     ) async throws -> Receipt {
         let client = try form.clientID.map { clientID throws(TokenError) in try Self.client(clientID, realm) }
         let presented = form.authSession.flatMap { AuthSessionHandle($0, realm: realm.id, keyring: keyring) }
-        let handle = AuthSessionHandle(emailKey: form.address.key, channel: form.address.channel)
+        let handle = AuthSessionHandle(addressKey: form.address.key, channel: form.address.channel)
         let request = SignInRequest(
-            realm: realm, id: handle.id, resendOf: presented?.emailKey == form.address.key ? presented?.id : nil,
+            realm: realm, id: handle.id, resendOf: presented?.addressKey == form.address.key ? presented?.id : nil,
             address: form.address, firstName: form.firstName, lastName: form.lastName, client: client, source: source,
             hint: form.device.map { IDTokenHint(user: $0.user, session: $0.session, clientID: client?.clientID ?? "") }
                 ?? form.idTokenHint.flatMap { IDTokenHint($0, realm: realm, client: client) },
@@ -110,8 +110,8 @@ public struct SignInRequests: Sendable {
         }
         if let answer = try Self.answer(to: first) { return answer }
         // The presented handle is polled for, or decided about, at this moment. The permits were taken above.
-        let turn = Approval.turn(ofHandle: request.resendOf ?? [], in: request.realm)
-        return try await turns.untilFree(.whenBusy(turn)) {
+        let turn = Polling.turn(ofHandle: request.resendOf ?? [], in: request.realm)
+        return try await turns.retryWhileBusy(.whenBusy(turn)) {
             let (recorded, _) = try await factor.record(request, permits: PermitRequest())
             return try Self.answer(to: recorded)
         }

@@ -39,7 +39,7 @@ extension TestIdentityStore {
     /// Stores what the database may hold of a code, and forgets the code. - Returns: the key that it stands under.
     func keep(_ pending: PendingCode, keyring: Keyring) async throws -> DataKey {
         let key = try await dataKeys.current(.testCode, realm: pending.realm, keyring: keyring)
-        let keyed = OneTimeCode.keyed(pending.code, realm: pending.realm, emailKey: pending.emailKey, under: key)
+        let keyed = OneTimeCode.keyed(pending.code, realm: pending.realm, addressKey: pending.addressKey, under: key)
         try await store(pending, salt: randomBytes(16), keyed: keyed, under: key)
         return key
     }

@@ -52,13 +52,13 @@ public struct AccessToken: Sendable, Equatable {
 package struct SealedReference {
     /// The kind of row it refers to.
     package enum Kind: Sendable {
-        case session, serviceAccount, addressProof
+        case session, serviceAccount, addressVerification
 
         var prefix: String {
             switch self {
             case .session: "pat_"
             case .serviceAccount: "psa_"
-            case .addressProof: "pva_"
+            case .addressVerification: "pva_"
             }
         }
 
@@ -66,7 +66,7 @@ package struct SealedReference {
             switch self {
             case .session: .accessToken
             case .serviceAccount: .serviceAccountToken
-            case .addressProof: .addressToken
+            case .addressVerification: .addressToken
             }
         }
 
@@ -74,14 +74,13 @@ package struct SealedReference {
             switch self {
             case .session: Array("access token".utf8) + realm.bytes
             case .serviceAccount: Array("service account token".utf8) + realm.bytes
-            case .addressProof: Array("address token".utf8) + realm.bytes
+            case .addressVerification: Array("address token".utf8) + realm.bytes
             }
         }
     }
 
-    /// With `acr` and thumbprint as two more lines, each of them empty where there is none. Tokens with neither keep
-    /// the first version, which older binaries read.
-    private static let version: UInt8 = 2, plainVersion: UInt8 = 1
+    /// Of the form: fixed fields, then a line each of scope, audience, `acr` and thumbprint, empty where there is none.
+    private static let version: UInt8 = 1
     private static let fixedCount = 1 + 16 + 16 + 8 + 8
 
     /// The row that it refers to.
@@ -104,8 +103,7 @@ package struct SealedReference {
     ) throws(TokenError) -> String {
         var body: [UInt8] = []
         body.reserveCapacity(512)
-        let isPlain = token.acr == nil && token.thumbprint == nil
-        body.append(isPlain ? plainVersion : version)
+        body.append(version)
         body += token.owner.bytes
         body += token.jti
         body += bigEndianBytes(Int64(token.issuedAt - epoch))
@@ -113,7 +111,7 @@ package struct SealedReference {
         body += token.scope.joined(separator: " ").utf8
         body.append(UInt8(ascii: "\n"))
         body += token.audience.joined(separator: " ").utf8
-        if !isPlain { body += "\n\(token.acr ?? "")\n\(token.thumbprint.map(Base64.urlEncode) ?? "")".utf8 }
+        body += "\n\(token.acr ?? "")\n\(token.thumbprint.map(Base64.urlEncode) ?? "")".utf8
         let plaintext = proof(body, salt) + body
         guard let sealed = try? keyring.seal(plaintext, for: kind.purpose, realm: realm, aad: kind.aad(realm)) else {
             throw .unavailable("seal")
@@ -130,21 +128,21 @@ package struct SealedReference {
         else { return nil }
         proof = Array(opened[..<16])
         body = Array(opened[16...])
-        guard (Self.plainVersion...Self.version).contains(body[0]), let owner = UUIDValue(bytes: body[1..<17]),
+        guard body[0] == Self.version, let owner = UUIDValue(bytes: body[1..<17]),
             let issuedAfter = body[33..<41].bigEndianInteger(as: UInt64.self),
             let expiresAfter = body[41..<49].bigEndianInteger(as: UInt64.self)
         else { return nil }
         let lists = String(decoding: body[49...], as: UTF8.self).split(
             separator: "\n", omittingEmptySubsequences: false)
-        guard lists.count == (body[0] == Self.plainVersion ? 2 : 4) else { return nil }
+        guard lists.count == 4 else { return nil }
         self.owner = owner
         jti = Array(body[17..<33])
         self.issuedAfter = Int(truncatingIfNeeded: issuedAfter)
         self.expiresAfter = Int(truncatingIfNeeded: expiresAfter)
         scope = lists[0].split(separator: " ").map(String.init)
         audience = lists[1].split(separator: " ").map(String.init)
-        acr = lists.count == 4 && !lists[2].isEmpty ? String(lists[2]) : nil
-        thumbprint = lists.count == 4 && !lists[3].isEmpty ? Base64.urlDecode(lists[3]) ?? [] : nil
+        acr = !lists[2].isEmpty ? String(lists[2]) : nil
+        thumbprint = !lists[3].isEmpty ? Base64.urlDecode(lists[3]) ?? [] : nil
     }
 
     /// The token's content, read with the values of its row; `nil` when it was not made for a row with this salt.

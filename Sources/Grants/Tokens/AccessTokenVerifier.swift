@@ -103,8 +103,9 @@ public struct AccessTokenVerifier: Sendable {
             else { return nil }
             return Self.alive(token, account, realm: realm).map(Holder.service)
         }
-        if presented.hasPrefix(SealedReference.Kind.addressProof.prefix) {
-            guard let reference = SealedReference(presented, of: .addressProof, realm: realm.id, keyring: keyring),
+        if presented.hasPrefix(SealedReference.Kind.addressVerification.prefix) {
+            guard
+                let reference = SealedReference(presented, of: .addressVerification, realm: realm.id, keyring: keyring),
                 presentation.fits(reference.thumbprint),
                 let live = try await addresses.live(
                     realm: realm.id, session: reference.owner, proof: presentation.proof),
@@ -138,7 +139,7 @@ public struct AccessTokenVerifier: Sendable {
 
     /// Whether a token is ours and bound to a key, alive or not: a refusal names the scheme that it wants.
     public func isBound(_ presented: String, realm: Realm, now: Double) -> Bool {
-        for kind in [SealedReference.Kind.session, .serviceAccount, .addressProof]
+        for kind in [SealedReference.Kind.session, .serviceAccount, .addressVerification]
         where presented.hasPrefix(kind.prefix) {
             return SealedReference(presented, of: kind, realm: realm.id, keyring: keyring)?.thumbprint != nil
         }
@@ -161,7 +162,7 @@ public struct AccessTokenVerifier: Sendable {
     ) -> VerifiedAddressToken? {
         guard live.proof.now < Double(token.expiresAt), let client = realm.clients[live.clientID], client.enabled,
             client.key == live.client,
-            let address = ProvenAddress(live.proof, realm: realm.id, client: client.key, keyring: keyring)
+            let address = VerifiedAddress(live.proof, realm: realm.id, client: client.key, keyring: keyring)
         else { return nil }
         return VerifiedAddressToken(
             token: token, address: address, client: client, amr: live.proof.amr, acr: live.proof.acr,
@@ -215,7 +216,7 @@ private struct JWTClaims: Decodable {
     let exp: Int
     let scope: String
     let aud: Audience
-    /// Absent in tokens of service accounts, and of earlier binaries.
+    /// Absent in tokens of service accounts.
     let acr: String?
     /// Absent in bearer tokens.
     let cnf: Confirmation?

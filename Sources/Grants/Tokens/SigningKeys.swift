@@ -6,7 +6,7 @@ extension SealedSigningKey {
     /// The private half. - Throws: when the key file lacks the line that seals its data key.
     func opened(with keyring: Keyring, realm: UUIDValue) throws(KeyringError) -> [UInt8] {
         let aad = SigningKeys.aad(realm, kid)
-        guard let dataKey else { return try keyring.openVersion0(sealedPrivateKey, aad: aad) }
+        guard let dataKey else { throw .cannotOpen }
         return try keyring.open(dataKey, realm: realm).open(sealedPrivateKey, aad: aad)
     }
 }

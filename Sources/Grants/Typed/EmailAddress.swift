@@ -7,7 +7,7 @@
 public struct EmailAddress: Sendable, Hashable {
     /// As typed, without what copying brings around it, the domain in A-labels.
     public let text: String
-    /// ASCII lower case: the look-up key (`email_key`).
+    /// ASCII lower case: the look-up key (`address_key`).
     public let key: String
 
     /// The longest address accepted, in bytes (RFC 5321 §4.5.3.1.3 less the angle brackets).

@@ -5,7 +5,7 @@ import CPhoneNumber
 /// libphonenumber judges it (docs/decisions/0034). Its table is older than some numbers, so "not valid" is no reason to
 /// refuse one, and neither is "too long" up to fifteen digits.
 public struct PhoneNumber: Sendable, Hashable {
-    /// `+` and 7 to 15 digits: the look-up key, as `email_key` of an address is.
+    /// `+` and 7 to 15 digits: the look-up key, as `address_key` of an address is.
     public let text: String
     /// ISO 3166 code of the country it counts to; `001` for a number of no country.
     public let region: String

@@ -14,9 +14,9 @@ struct HeldNumber: Sendable, Equatable {
     let channel: Channel?
 
     init?(_ handle: AuthSessionHandle?) {
-        guard let handle, handle.emailKey.isPhone else { return nil }
+        guard let handle, handle.addressKey.isPhone else { return nil }
         self.handle = handle.id
-        number = handle.emailKey
+        number = handle.addressKey
         channel = handle.channel
     }
 

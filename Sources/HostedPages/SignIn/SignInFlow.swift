@@ -40,13 +40,13 @@ struct SignInFlow: Sendable {
         case .sendCode(let resends, let channel, let first, let last):
             let registers = transaction.facts.contains(.registers)
             try await send(
-                registers ? parts.mailedRegistration : parts.mailedCode, by: channel, resends: resends, first, last,
+                registers ? parts.mailedRegistration : parts.sentCode, by: channel, resends: resends, first, last,
                 &transaction, context)
             transaction.arrive(at: .code)
             return .next(transaction, nil)
         case .sendLink:
             try await send(
-                parts.mailedLink, by: .sms, resends: transaction.step == .link, nil, nil, &transaction, context)
+                parts.sentLink, by: .sms, resends: transaction.step == .link, nil, nil, &transaction, context)
             transaction.arrive(at: .link)
             transaction.link = nil
             try await keep(transaction, context)
@@ -140,7 +140,7 @@ struct SignInFlow: Sendable {
         _ signIn: SignIn<F>, _ form: FormParameters, _ proof: PageSignIn.Proof, _ transaction: SignInTransaction,
         _ context: SignInContext
     ) async throws -> Outcome {
-        let opening = Opening(proof, transaction, context, parts)
+        let opening = NewBrowserSession(proof, transaction, context, parts)
         switch try await signIn.verifyOnPage(form, context.redemption, opening: opening.session(amr:)) {
         case .signedIn(let signedIn, let outcome):
             let end = signedIn.sessionExpiresAt - signedIn.now
@@ -167,7 +167,7 @@ struct SignInFlow: Sendable {
     ) async throws -> Outcome {
         var proven = transaction
         if let held = transaction.held { (proven.address, proven.handle, proven.held) = (held.number, "", nil) }
-        let opening = Opening(proven.address.isPhone ? .phone : .email, proven, context, parts)
+        let opening = NewBrowserSession(proven.address.isPhone ? .phone : .email, proven, context, parts)
         let handle = opened(transaction.handle, context)
         let outcome = try await parts.browserSessions.register(
             realm: context.realm.id, client: context.request.client.key,
@@ -188,7 +188,7 @@ struct SignInFlow: Sendable {
     /// What the statement of a proof said about the request.
     /// - Parameter end: seconds until the browser's session ends.
     private func answer(
-        _ outcome: PageOutcome, _ opening: Opening, until end: Double, _ transaction: SignInTransaction,
+        _ outcome: PageOutcome, _ opening: NewBrowserSession, until end: Double, _ transaction: SignInTransaction,
         _ context: SignInContext
     ) async throws -> Outcome {
         let answer = try await parts.authorizations.answer(

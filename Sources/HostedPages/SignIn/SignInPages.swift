@@ -162,7 +162,7 @@ struct SignInPages: Sendable {
         link transaction: SignInTransaction, to values: inout PageValues, _ context: SignInContext
     ) {
         let handle = AuthSessionHandle(transaction.handle, realm: context.realm.id, keyring: parts.keyring)
-        let polling = handle.flatMap { parts.mailedLink.polling(ofHandle: $0.id) }
+        let polling = handle.flatMap { parts.sentLink.polling(ofHandle: $0.id) }
         values.set("number", .value(polling?.matchNumber ?? ""))
         values.set("interval", .value(String(polling?.interval ?? 5)))
         let mayResend = transaction.messagesLeft(context.rules) > 0

@@ -104,7 +104,7 @@ extension SignInFlow {
         _ move: SignInMove, _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> Outcome? {
         if context.request.provesAddressOnly {
-            return try await AddressProofFlow(parts: parts).perform(move, transaction, context)
+            return try await AddressVerificationFlow(parts: parts).perform(move, transaction, context)
         }
         guard transaction.facts.contains(.stepsUp) else { return nil }
         return try await StepUpFlow(parts: parts).perform(move, transaction, context)

@@ -15,8 +15,7 @@ public struct DatabaseConfiguration: Sendable {
     public var statementTimeout: Duration = .seconds(5)
     /// How long a statement waits for a lock. Short: a waiting statement keeps a connection from its realm.
     public var lockTimeout: Duration = .milliseconds(500)
-    /// Shown in `pg_stat_activity`. The number tells servers apart from those of version 0, which named themselves just
-    /// `postern` and cannot read what is under a data key (`postern.version_0_connections`).
+    /// Shown in `pg_stat_activity`.
     public var applicationName: String = "postern/1"
 
     /// A database at a fixed connection string.

@@ -21,24 +21,23 @@ public struct DataKey: Sendable, Redacted {
     /// The row's id.
     public let id: UUIDValue
     private let sealing: SealingKey
-    /// One; more only where version 0 did not say which of several lines it had used.
-    private let macs: [HMAC<SHA256>]
+    private let mac: HMAC<SHA256>
 
     /// The first bytes of everything sealed under a data key; the key's id follows. `postern.data_key_of` reads the
     /// same layout.
     static let marker: [UInt8] = [0x02] + Array("pdk".utf8)
     private static let headerCount = marker.count + 16
 
-    /// - Parameter content: one or more keys of 32 bytes.
+    /// - Parameter content: a key of 32 bytes.
     init?(id: UUIDValue, content: [UInt8]) {
-        guard !content.isEmpty, content.count % 32 == 0 else { return nil }
+        guard content.count == 32 else { return nil }
         self.id = id
-        let keys = stride(from: 0, to: content.count, by: 32).map { SymmetricKey(data: content[$0..<($0 + 32)]) }
-        sealing = SealingKey(keys[0])
-        macs = keys.map { HMAC(key: $0) }
+        let key = SymmetricKey(data: content)
+        sealing = SealingKey(key)
+        mac = HMAC(key: key)
     }
 
-    /// The data key that sealed something; `nil` for what version 0 sealed directly under a line.
+    /// The data key that sealed something; `nil` when it names none.
     public static func id(in sealed: [UInt8]) -> UUIDValue? {
         guard sealed.starts(with: marker), sealed.count >= headerCount + SealingKey.overhead else { return nil }
         return UUIDValue(bytes: sealed[marker.count..<headerCount])
@@ -58,12 +57,7 @@ public struct DataKey: Sendable, Redacted {
 
     /// HMAC-SHA-256 of `parts`, each preceded by its length.
     public func hmac(_ parts: [[UInt8]]) -> [UInt8] {
-        macs[0].authenticationCode(of: parts)
-    }
-
-    /// What ``hmac(_:)`` may have made: more than one value only for a key of version 0.
-    public func candidates(_ parts: [[UInt8]]) -> [[UInt8]] {
-        macs.map { $0.authenticationCode(of: parts) }
+        mac.authenticationCode(of: parts)
     }
 }
 
@@ -96,15 +90,9 @@ extension Keyring {
 
     /// A new random data key, sealed by the newest line.
     public func makeDataKey(_ purpose: DataKey.Purpose, realm: UUIDValue) throws(KeyringError) -> SealedDataKey {
-        try wrap(randomBytes(32), purpose, realm: realm)
-    }
-
-    /// The keys that lines gave version 0 for codes of this purpose, as one data key, sealed by the newest line.
-    func makeDataKey(
-        _ purpose: DataKey.Purpose, realm: UUIDValue, derivedFrom lines: [ServerKey]
-    ) throws(KeyringError) -> SealedDataKey {
-        let former: ServerKey.Purpose = purpose == .testCode ? .codePepper : .recoveryCode
-        return try wrap(lines.flatMap { $0.version0Key(former) }, purpose, realm: realm)
+        let unsealed = SealedDataKey(id: .random(), purpose: purpose, sealed: [])
+        let sealed = try seal(randomBytes(32), for: .dataKey, realm: realm, aad: unsealed.aad)
+        return SealedDataKey(id: unsealed.id, purpose: purpose, sealed: sealed)
     }
 
     /// The same data key, sealed by the newest line.
@@ -112,13 +100,5 @@ extension Keyring {
         let content = try open(key.sealed, for: .dataKey, realm: realm, aad: key.aad)
         return SealedDataKey(
             id: key.id, purpose: key.purpose, sealed: try seal(content, for: .dataKey, realm: realm, aad: key.aad))
-    }
-
-    private func wrap(
-        _ content: [UInt8], _ purpose: DataKey.Purpose, realm: UUIDValue
-    ) throws(KeyringError) -> SealedDataKey {
-        let unsealed = SealedDataKey(id: .random(), purpose: purpose, sealed: [])
-        let sealed = try seal(content, for: .dataKey, realm: realm, aad: unsealed.aad)
-        return SealedDataKey(id: unsealed.id, purpose: purpose, sealed: sealed)
     }
 }

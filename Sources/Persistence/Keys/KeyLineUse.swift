@@ -28,26 +28,19 @@ public struct KeyLineUse: Sendable, Equatable {
 
     /// By the line's id in hexadecimal, then by kind; no zero.
     public private(set) var counts: [String: [Kind: Int]] = [:]
-    /// What version 0 made without saying on which line.
-    public private(set) var unknown: [Kind: Int] = [:]
 
     /// Nothing yet.
     public init() {}
 
-    /// Adds to a line's count. - Parameter line: its id, 4 bytes; `nil` when the row does not name its line.
-    public mutating func add(_ count: Int, _ kind: Kind, to line: [UInt8]?) {
+    /// Adds to a line's count. - Parameter line: its id, 4 bytes.
+    public mutating func add(_ count: Int, _ kind: Kind, to line: [UInt8]) {
         guard count > 0 else { return }
-        if let line {
-            counts[ServerKey.name(line), default: [:]][kind, default: 0] += count
-        } else {
-            unknown[kind, default: 0] += count
-        }
+        counts[ServerKey.name(line), default: [:]][kind, default: 0] += count
     }
 
     /// Adds what depends on the lines in another cluster.
     public mutating func add(_ other: KeyLineUse) {
         counts.merge(other.counts) { $0.merging($1, uniquingKeysWith: +) }
-        unknown.merge(other.unknown, uniquingKeysWith: +)
     }
 
     /// The names of lines that are still needed and missing in the file.
@@ -58,17 +51,12 @@ public struct KeyLineUse: Sendable, Equatable {
 
     /// Older lines of the file that nothing depends on: they may be removed.
     public func removable(from keyring: Keyring) -> [String] {
-        // A row that does not name its line may depend on any of them.
-        guard unknown.isEmpty else { return [] }
-        return keyring.keys.dropFirst().map(\.name).filter { counts[$0] == nil }
+        keyring.keys.dropFirst().map(\.name).filter { counts[$0] == nil }
     }
 
     /// What depends on a line, as text: "2 data keys (1 signing key, 40 TOTP seeds), 12 live sessions"; `nil` for
     /// nothing.
     public func sentence(for line: String) -> String? { Self.sentence(counts[line] ?? [:]) }
-
-    /// What does not name its line, as text; `nil` for nothing.
-    public var unknownSentence: String? { Self.sentence(unknown) }
 
     private static func sentence(_ counts: [Kind: Int]) -> String? {
         func list(_ kinds: [Kind]) -> String {

@@ -39,7 +39,7 @@ public struct Keyring: Sendable, Redacted {
         keys.first { $0.id[...] == id }
     }
 
-    /// The first byte of what is sealed; what version 0 sealed begins with the key id itself.
+    /// The first byte of what is sealed.
     private static let format: UInt8 = 1
     private static let headerCount = 1 + 4
 
@@ -51,37 +51,14 @@ public struct Keyring: Sendable, Redacted {
         try newest.sealingKey(purpose, realm: realm).seal(plaintext, header: [Self.format] + newest.id, aad: aad)
     }
 
-    /// Opens what ``seal(_:for:realm:aad:)`` made under any key of the ring, for the same purpose and realm; and what
-    /// version 0 made with the same `aad`.
+    /// Opens what ``seal(_:for:realm:aad:)`` made under any key of the ring, for the same purpose and realm.
     public func open(
         _ sealed: [UInt8], for purpose: SealPurpose, realm: UUIDValue, aad: [UInt8]
     ) throws(KeyringError) -> [UInt8] {
-        guard sealed.count >= 4 + 12 + 16 else { throw .cannotOpen }
-        let named = sealed[0] == Self.format ? key(id: sealed[1..<Self.headerCount]) : nil
-        if let named,
-            let opened = try? named.sealingKey(purpose, realm: realm).open(
-                sealed, headerCount: Self.headerCount, aad: aad)
-        {
-            return opened
-        }
-        // The id of a line may begin with the same byte by chance.
-        do {
-            return try openVersion0(sealed, aad: aad)
-        } catch {
-            throw named == nil ? error : .cannotOpen
-        }
-    }
-
-    /// Opens what version 0 sealed: `key id (4) ‖ nonce (12) ‖ ciphertext ‖ tag (16)`, one key for all purposes and
-    /// realms.
-    public func openVersion0(_ sealed: [UInt8], aad: [UInt8]) throws(KeyringError) -> [UInt8] {
-        guard sealed.count >= 4 + 12 + 16 else { throw .cannotOpen }
-        guard let key = key(id: sealed[..<4]) else { throw .unknownKey }
-        do {
-            let box = try AES.GCM.SealedBox(combined: sealed[4...])
-            return Array(try AES.GCM.open(box, using: key.version0SealingKey, authenticating: aad))
-        } catch {
+        guard sealed.first == Self.format, sealed.count >= Self.headerCount + SealingKey.overhead else {
             throw .cannotOpen
         }
+        guard let key = key(id: sealed[1..<Self.headerCount]) else { throw .unknownKey }
+        return try key.sealingKey(purpose, realm: realm).open(sealed, headerCount: Self.headerCount, aad: aad)
     }
 }

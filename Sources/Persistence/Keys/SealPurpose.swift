@@ -22,7 +22,7 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
     /// Links that take an added factor away.
     case undo
     /// Addresses that are proven without an account.
-    case addressProof
+    case addressVerification
     /// Opaque access tokens of such proofs.
     case addressToken
     /// Handles of a push service, by which a device is told of approvals.
@@ -47,7 +47,7 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
         case .signInTransaction: "sign-in transaction"
         case .dataKey: "data key"
         case .undo: "undo"
-        case .addressProof: "address proof"
+        case .addressVerification: "address proof"
         case .addressToken: "address token"
         case .pushHandle: "push handle"
         case .deviceOffer: "device offer"

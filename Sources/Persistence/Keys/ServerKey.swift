@@ -9,8 +9,6 @@ public struct ServerKey: Sendable, Redacted {
     public enum Purpose: Int, Sendable, CaseIterable {
         /// One-time codes as the database knows them (docs/decisions/0002).
         case codePepper
-        /// Recovery codes as version 0 made them; today's are under a data key.
-        case recoveryCode
         /// The secret of the next refresh token.
         case refreshSuccessor
         /// The authenticity of a refresh token.
@@ -22,7 +20,6 @@ public struct ServerKey: Sendable, Redacted {
         fileprivate var label: String {
             switch self {
             case .codePepper: "code pepper"
-            case .recoveryCode: "recovery code pepper"
             case .refreshSuccessor: "refresh derive"
             case .refreshTag: "refresh tag"
             case .dpopNonce: "dpop nonce"
@@ -34,10 +31,6 @@ public struct ServerKey: Sendable, Redacted {
     public let id: [UInt8]
     /// By purpose, the hashes with their keys already mixed in: half the work of a short HMAC.
     private let macs: [HMAC<SHA256>]
-    /// What version 0 keyed long-lived codes with: such a key moves into a data key when its line is to go.
-    private let version0Keys: [Purpose: SymmetricKey]
-    /// What version 0 sealed everything with.
-    let version0SealingKey: SymmetricKey
     private let sealingKeys: SealingKeys
 
     /// - Parameter bytes: 32 bytes.
@@ -48,10 +41,6 @@ public struct ServerKey: Sendable, Redacted {
         }
         id = Array(SHA256.hash(data: Array("postern key id".utf8) + bytes).prefix(4))
         macs = Purpose.allCases.map { HMAC(key: derive($0.label)) }
-        version0Keys = [
-            .codePepper: derive(Purpose.codePepper.label), .recoveryCode: derive(Purpose.recoveryCode.label),
-        ]
-        version0SealingKey = derive("seal")
         sealingKeys = SealingKeys(root: derive("sealing keys"))
     }
 
@@ -67,11 +56,6 @@ public struct ServerKey: Sendable, Redacted {
     /// alike.
     public func hmac(_ purpose: Purpose, _ parts: [[UInt8]]) -> [UInt8] {
         macs[purpose.rawValue].authenticationCode(of: parts)
-    }
-
-    /// The key behind ``hmac(_:_:)``, for HMACs made by version 0, which cannot be recomputed without the code.
-    func version0Key(_ purpose: Purpose) -> [UInt8] {
-        version0Keys[purpose]?.withUnsafeBytes { Array($0) } ?? []
     }
 
     /// The key that seals for a purpose in a realm.

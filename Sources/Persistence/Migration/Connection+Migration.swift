@@ -10,7 +10,7 @@ extension Connection {
     }
 
     func migrate(
-        _ plan: MigrationPlan, patience: LockPatience, progress: (String) -> Void
+        _ plan: MigrationPlan, lockWait: LockWait, progress: (String) -> Void
     ) throws(MigrationError) -> [String] {
         if try rows("SELECT pg_try_advisory_lock(\(Self.lockKey))") != [["t"]] {
             progress("waiting for another migration to end")
@@ -38,8 +38,8 @@ extension Connection {
         }
         for (version, file) in migrations {
             progress(file.name)
-            try inTransaction(file.name, patience, progress) { () throws(MigrationError) in
-                try takeLocks(of: file, patience)
+            try inTransaction(file.name, lockWait, progress) { () throws(MigrationError) in
+                try takeLocks(of: plan.facts[file.name], lockWait)
                 _ = try rows(Self.createMigrationTable)
                 try apply(file)
                 _ = try rows(
@@ -49,7 +49,7 @@ extension Connection {
                     """)
             }
         }
-        try inTransaction("functions", patience, progress) { () throws(MigrationError) in
+        try inTransaction("functions", lockWait, progress) { () throws(MigrationError) in
             try apply(functions, of: plan, progress)
         }
         return migrations.map(\.file.name) + functions.map(\.name)
@@ -121,16 +121,16 @@ extension Connection {
         """
     }
 
-    /// Runs a transaction. It runs again while it meets a lock that is held for longer than patience lasts at once.
+    /// Runs a transaction. It runs again while it meets a lock that is held for longer than ``LockWait/once``.
     private func inTransaction(
-        _ name: String, _ patience: LockPatience, _ progress: (String) -> Void,
+        _ name: String, _ lockWait: LockWait, _ progress: (String) -> Void,
         _ body: () throws(MigrationError) -> Void
     ) throws(MigrationError) {
-        let end = ContinuousClock.now + patience.inAll
-        var pause = patience.firstPause
+        let end = ContinuousClock.now + lockWait.inAll
+        var pause = lockWait.firstPause
         while true {
             do throws(MigrationError) {
-                return try inTransaction(lockTimeout: patience.once, body)
+                return try inTransaction(lockTimeout: lockWait.once, body)
             } catch {
                 // lock_not_available, deadlock_detected
                 guard case .refused(_, _, let sqlstate, _) = error, ["55P03", "40P01"].contains(sqlstate) else {
@@ -140,7 +140,7 @@ extension Connection {
                 guard ContinuousClock.now + pause < end else { throw .locked(file: name, holders: holders) }
                 progress("\(name): a lock is held by others, \(holders); trying again in \(pause)")
                 _ = try rows("SELECT pg_sleep(\(pause / .seconds(1)))")
-                pause = min(pause * 2, patience.longestPause)
+                pause = min(pause * 2, lockWait.longestPause)
             }
         }
     }
@@ -166,9 +166,9 @@ extension Connection {
     /// Takes the locks of a file before its first statement.
     ///
     /// A request that needs a table which is locked already waits for all the others, too. One after the other and with
-    /// the whole patience for each, a file that changes six tables kept requests waiting for longer than they do.
-    private func takeLocks(of file: SQLFile, _ patience: LockPatience) throws(MigrationError) {
-        let wanted = MigrationFacts.embedded[file.name]?.uses.filter(\.isWaitedFor) ?? []
+    /// the whole time for each, a file that changes six tables kept requests waiting for longer than they do.
+    private func takeLocks(of facts: MigrationFacts?, _ lockWait: LockWait) throws(MigrationError) {
+        let wanted = facts?.uses.filter(\.isWaitedFor) ?? []
         let found = try rows(
             """
             SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -177,7 +177,7 @@ extension Connection {
         let present = Set(found.map { $0[0] })
         let uses = wanted.filter { present.contains($0.table) }
         guard uses.count > 1 else { return }
-        let share = max(Int(patience.once / .milliseconds(1)) / uses.count, 1)
+        let share = max(Int(lockWait.once / .milliseconds(1)) / uses.count, 1)
         let locks = uses.map { "LOCK TABLE postern.\($0.table) IN \($0.lock) MODE;" }.joined(separator: "\n")
         _ = try rows(
             """
@@ -185,7 +185,7 @@ extension Connection {
             SET LOCAL ROLE postern_owner;
             \(locks)
             RESET ROLE;
-            SET LOCAL lock_timeout = \(Int(patience.once / .milliseconds(1)))
+            SET LOCAL lock_timeout = \(Int(lockWait.once / .milliseconds(1)))
             """)
     }
 

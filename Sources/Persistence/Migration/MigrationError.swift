@@ -8,6 +8,8 @@ public enum MigrationError: Error, Equatable, Sendable, CustomStringConvertible 
     case unusableFile(String)
     /// A migration was changed after it had been applied.
     case edited(String)
+    /// The database was made by a binary of before the first release.
+    case beforeFirstRelease
     /// A migration was added before others that are applied already.
     case outOfOrder(String)
     /// A newer binary has migrated the database, which has what the text says. `isServed`: this binary's servers work
@@ -25,6 +27,8 @@ public enum MigrationError: Error, Equatable, Sendable, CustomStringConvertible 
         case .interrupted: "the connection to the database was lost; run it again, what was committed is remembered"
         case .unusableFile(let name): "\(name): the name of a migration is NNNN_what.sql, each number once"
         case .edited(let name): "\(name) was edited after it had been applied; add a new migration instead"
+        case .beforeFirstRelease:
+            "the database is of before release 1.0.0: nothing of it is kept, make a new, empty one"
         case .outOfOrder(let name):
             "\(name) comes before migrations that are applied already; give it the next free number"
         case .databaseIsNewer(let what, isServed: false):

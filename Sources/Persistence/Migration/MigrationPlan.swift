@@ -6,6 +6,8 @@ struct MigrationPlan: Sendable {
     let functions: [SQLFile]
     /// The numbers that order releases.
     let range: SchemaRange
+    /// What the migrations do, by their names.
+    let facts: [String: MigrationFacts]
 
     /// What a database says was applied to it.
     struct History: Equatable {
@@ -25,7 +27,10 @@ struct MigrationPlan: Sendable {
         var oldestBinary: Int32?
     }
 
-    init(migrations: [SQLFile], functions: [SQLFile], range: SchemaRange = .own) throws(MigrationError) {
+    init(
+        migrations: [SQLFile], functions: [SQLFile], range: SchemaRange = .own,
+        facts: [String: MigrationFacts] = MigrationFacts.embedded
+    ) throws(MigrationError) {
         var numbered: [(version: Int32, file: SQLFile)] = []
         for file in migrations {
             guard let version = file.version, version > 0, file.hasPlainName,
@@ -37,11 +42,13 @@ struct MigrationPlan: Sendable {
         self.migrations = numbered.sorted { $0.version < $1.version }
         self.functions = functions.sorted { $0.name < $1.name }
         self.range = range
+        self.facts = facts
     }
 
     /// What is missing, and whether servers work without it.
     /// - Throws: when database and binary do not belong together, or the database is too new for this binary.
     func standing(_ history: History) throws(MigrationError) -> SchemaStanding {
+        try checkBeginning(of: history)
         let newer = newerPart(of: history)
         let isWithin =
             range.obstacle(functionSet: history.functionSet, oldestBinary: history.oldestBinary ?? .max) == nil
@@ -57,6 +64,14 @@ struct MigrationPlan: Sendable {
         // Files of the same set that differ are of a build in between, which nothing is known about.
         let isServed = files.isEmpty || (isWithin && history.functionSet < range.functionSet)
         return SchemaStanding(pending: files, isNewer: false, isServed: isServed)
+    }
+
+    /// Migration 1 is the schema of release 1.0.0 as a whole. A database that began with another file is older.
+    private func checkBeginning(of history: History) throws(MigrationError) {
+        guard let began = history.migrations.first(where: { $0.version == 1 }),
+            let first = migrations.first(where: { $0.version == 1 })
+        else { return }
+        guard began.name == first.file.name else { throw .beforeFirstRelease }
     }
 
     /// What the database has that this binary does not know, in words.

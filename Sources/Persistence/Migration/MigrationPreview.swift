@@ -23,7 +23,10 @@ extension Connection {
         let sizes = try tableSizes()
         for (_, file) in try plan.pendingMigrations(history) {
             lines.append(file.name)
-            lines += MigrationFacts.embedded[file.name]?.lines(sizes) ?? ["  not measured: read the file"]
+            lines +=
+                file == .schema
+                ? ["  makes the tables: none is there before"]
+                : plan.facts[file.name]?.lines(sizes) ?? ["  not measured: read the file"]
         }
         let functions = plan.pendingFunctions(history).map(\.name)
         if !functions.isEmpty {

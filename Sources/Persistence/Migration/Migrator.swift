@@ -11,7 +11,8 @@ public struct Migrator: Sendable {
     private let migrations: [SQLFile]
     private let functions: [SQLFile]
     private let range: SchemaRange
-    private let patience: LockPatience
+    private let lockWait: LockWait
+    private let facts: [String: MigrationFacts]
 
     /// - Parameters:
     ///   - conninfo: libpq connection string of a role that may create roles and schemas; for ``check()`` the
@@ -19,10 +20,20 @@ public struct Migrator: Sendable {
     ///   - migrations: `NNNN_what.sql`, in any order.
     ///   - functions: files that may be applied any number of times.
     ///   - range: the numbers of the binary that has these files.
-    ///   - patience: how locks are waited for.
+    ///   - lockWait: how locks are waited for.
     public init(
         conninfo: String, migrations: [SQLFile] = SQLFile.migrations, functions: [SQLFile] = SQLFile.functions,
-        range: SchemaRange = .own, patience: LockPatience = LockPatience()
+        range: SchemaRange = .own, lockWait: LockWait = LockWait()
+    ) {
+        self.init(
+            conninfo: conninfo, migrations: migrations, functions: functions, range: range, lockWait: lockWait,
+            facts: MigrationFacts.embedded)
+    }
+
+    /// - Parameter facts: what the migrations do, by their names.
+    init(
+        conninfo: String, migrations: [SQLFile], functions: [SQLFile], range: SchemaRange, lockWait: LockWait,
+        facts: [String: MigrationFacts]
     ) {
         var configuration = DatabaseConfiguration(conninfo: conninfo, connections: 1)
         configuration.applicationName = "postern migrate"
@@ -30,7 +41,8 @@ public struct Migrator: Sendable {
         self.migrations = migrations
         self.functions = functions
         self.range = range
-        self.patience = patience
+        self.lockWait = lockWait
+        self.facts = facts
     }
 
     /// Applies what is missing.
@@ -41,7 +53,7 @@ public struct Migrator: Sendable {
         progress: @Sendable (String) -> Void = { _ in }
     ) async throws(MigrationError) -> [String] {
         let plan = try plan()
-        return try await connected().migrate(plan, patience: patience, progress: progress)
+        return try await connected().migrate(plan, lockWait: lockWait, progress: progress)
     }
 
     /// Compares without changing anything.
@@ -58,7 +70,7 @@ public struct Migrator: Sendable {
     }
 
     private func plan() throws(MigrationError) -> MigrationPlan {
-        try MigrationPlan(migrations: migrations, functions: functions, range: range)
+        try MigrationPlan(migrations: migrations, functions: functions, range: range, facts: facts)
     }
 
     /// The newest migration that this binary knows.

@@ -2,7 +2,7 @@ import Crypto
 
 /// A file of SQL from `sql/`.
 public struct SQLFile: Sendable, Equatable {
-    /// `0001_roles_and_schemas.sql`; of functions with their folder, `session/refresh.sql`.
+    /// `0001_schema.sql`; of functions with their folder, `session/refresh.sql`.
     public let name: String
     /// The SQL.
     public let text: String
@@ -13,8 +13,12 @@ public struct SQLFile: Sendable, Equatable {
         self.text = text
     }
 
+    /// The schema of release 1.0.0, which is migration 1: the files of `sql/schema` in the order of their names.
+    static let schema = SQLFile(
+        name: "0001_schema.sql",
+        text: Embedded.schema.map { "-- sql/schema/\($0.name)\n\($0.text)" }.joined(separator: "\n"))
     /// The migrations that are part of this binary.
-    public static let migrations = Embedded.migrations.map { SQLFile(name: $0.name, text: $0.text) }
+    public static let migrations = [schema] + Embedded.migrations.map { SQLFile(name: $0.name, text: $0.text) }
     /// The files of functions that are part of this binary.
     public static let functions = Embedded.functions.map { SQLFile(name: $0.name, text: $0.text) }
 

@@ -14,9 +14,8 @@ public struct SchemaRange: Sendable, Equatable {
         self.oldestBinary = oldestBinary
     }
 
-    /// Of this binary. `CHANGELOG.md` has the number of each release's set. Binaries without a number count as 0: they
-    /// neither know of ranges nor start on this schema.
-    public static let own = SchemaRange(functionSet: 8, oldestFunctionSet: 8, oldestBinary: 1)
+    /// Of this binary. `CHANGELOG.md` has the number of each release's set; release 1.0.0 has the first.
+    public static let own = SchemaRange(functionSet: 1, oldestFunctionSet: 1, oldestBinary: 1)
 
     /// Why servers of this binary do not work on a schema with these numbers; `nil` when they do. For operators.
     public func obstacle(functionSet found: Int32, oldestBinary oldest: Int32) -> String? {

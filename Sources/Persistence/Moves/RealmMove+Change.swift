@@ -4,7 +4,7 @@ extension RealmMove {
     /// The part of it in which writes under way must end.
     private static let writers = "500ms"
     /// How long both clusters are tried after a failure, for one of them may be failing over.
-    private static let patience = Duration.seconds(90)
+    private static let maximumWait = Duration.seconds(90)
 
     /// What the change of the cluster leaves.
     struct Change {
@@ -72,7 +72,7 @@ extension RealmMove {
     /// answer was lost may have happened, or may still run in a session that `open` waits for.
     /// - Returns: new sessions, and whether the other cluster serves the realm.
     private func goBack(after failure: any Error) async throws -> (Sessions, Bool) {
-        let deadline = ContinuousClock.now + Self.patience
+        let deadline = ContinuousClock.now + Self.maximumWait
         var told = false
         while true {
             do {

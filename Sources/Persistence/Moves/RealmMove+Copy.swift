@@ -2,7 +2,7 @@ extension RealmMove {
     /// A change that arrives later than this makes the pause too long.
     private static let longestArrival = Duration.milliseconds(500)
     /// How long such changes are waited for.
-    private static let patience = Duration.seconds(600)
+    private static let maximumWait = Duration.seconds(600)
     /// Used proofs in one statement.
     private static let proofsAtOnce = 20_000
 
@@ -84,7 +84,7 @@ extension RealmMove {
             let written = ContinuousClock.now
             let mark = try await sessions.old.value("SELECT postern.mark_move(\(id))")
             while try await !hasArrived(mark, sessions.new) {
-                guard ContinuousClock.now < began + Self.patience else {
+                guard ContinuousClock.now < began + Self.maximumWait else {
                     throw StatementFailure("the last changes do not arrive in \(to.name)")
                 }
                 try await requireSlot(sessions.old)
@@ -92,7 +92,7 @@ extension RealmMove {
             }
             let took = ContinuousClock.now - written
             if took < min(.milliseconds(50 * tries), Self.longestArrival) { return }
-            guard ContinuousClock.now < began + Self.patience else {
+            guard ContinuousClock.now < began + Self.maximumWait else {
                 throw StatementFailure(
                     "changes take \(took.milliseconds) ms to arrive in \(to.name): too long for a pause")
             }

@@ -4,9 +4,9 @@ struct Superuser: Sendable {
     private let connection: Connection
 
     /// How long a statement that must have a lock is tried.
-    private static let patience = Duration.seconds(180)
+    private static let maximumWait = Duration.seconds(180)
     /// How long another command of the same realm is waited for.
-    private static let claimPatience = Duration.seconds(30)
+    private static let maximumClaimWait = Duration.seconds(30)
     /// Rows removed in one transaction.
     private static let rowsAtOnce = 10_000
 
@@ -49,7 +49,7 @@ struct Superuser: Sendable {
     /// Waits until no other command works on the realm in this cluster. The session of a command that was killed lasts
     /// as long as its last statement runs: without the lock that statement could open a realm that is open elsewhere.
     func claim(_ realm: UUIDValue, _ progress: (String) -> Void) async throws {
-        let deadline = ContinuousClock.now + Self.claimPatience
+        let deadline = ContinuousClock.now + Self.maximumClaimWait
         var told = false
         while try await value("SELECT pg_try_advisory_lock(postern.lock_of_move('\(realm)'))") != "t" {
             guard ContinuousClock.now < deadline else {
@@ -87,7 +87,7 @@ struct Superuser: Sendable {
 
     /// Runs it again while another transaction holds what it needs.
     func patiently(_ sql: String) async throws {
-        let deadline = ContinuousClock.now + Self.patience
+        let deadline = ContinuousClock.now + Self.maximumWait
         while true {
             do {
                 try await rows(sql)

@@ -1,4 +1,4 @@
-/// What a message is sent by. The text is that of the column `mail_outbox.channel` and of the wire.
+/// What a message is sent by. The text is that of the column `message_outbox.channel` and of the wire.
 public enum Channel: String, Sendable, CaseIterable, Codable {
     /// Mail.
     case email

@@ -10,12 +10,12 @@ public struct LeasedMessage: Sendable {
     public let channel: Channel
     /// Where it goes: a mail address, an E.164 number, the handle of a device.
     public private(set) var recipient: String
-    /// What it is about (``MailPayload/template``, or that of a notice).
+    /// What it is about (``MessagePayload/template``, or that of a notice).
     public let template: String
     /// `otp`, `link`, `notice` or `approval`.
     public let kind: String
-    /// What it is for; `nil` from an older server.
-    public let purpose: String?
+    /// What it is for: `sign-in`, `notice`, ….
+    public let purpose: String
     /// What is secret, sealed; `nil` for a notice.
     public let payload: [UInt8]?
     /// What a notice or approval says, as JSON text.

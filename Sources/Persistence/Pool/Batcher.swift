@@ -2,8 +2,8 @@ import CoreMetrics
 import Synchronization
 
 /// Batches concurrent requests of one group. While a batch runs, callers that arrive join the next one, which one of
-/// them runs as soon as the first has ended, or beside it: when ``crowd`` callers are there, or when the newest batch
-/// under way is as old as ``patience``. At most ``concurrency`` batches of a group run at once.
+/// them runs as soon as the first has ended, or beside it: when ``minimumBatch`` callers are there, or when the newest
+/// batch under way is as old as ``maximumWait``. At most ``concurrency`` batches of a group run at once.
 ///
 /// A caller does not wait while none runs, so an idle database answers each request at once; under load one round trip,
 /// with one waking of a backend and of this process, serves many. A failure is shared by the batch: each caller then
@@ -36,8 +36,8 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
     }
 
     private let concurrency: Int
-    private let crowd: Int
-    private let patience: Duration
+    private let minimumBatch: Int
+    private let maximumWait: Duration
     private let now: @Sendable () -> Instant
     private let sleep: @Sendable (Duration) async -> Void
     private let maximumWaiting: Int
@@ -49,11 +49,12 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
     /// - Parameters:
     ///   - concurrency: batches of a group that run at once.
     ///   - maximumWaiting: how many callers of a group may wait, and share a batch.
-    ///   - crowd: so many callers begin a batch although others run.
-    ///   - patience: callers begin a batch when the others have run for so long.
+    ///   - minimumBatch: so many callers begin a batch although others run.
+    ///   - maximumWait: callers begin a batch when the others have run for so long.
     ///   - name: what is batched, for the metrics.
     init(
-        concurrency: Int, maximumWaiting: Int, crowd: Int = 1, patience: Duration = .zero, name: String = "other",
+        concurrency: Int, maximumWaiting: Int, minimumBatch: Int = 1, maximumWait: Duration = .zero,
+        name: String = "other",
         metrics: any MetricsFactory = NOOPMetricsHandler.instance,
         now: @escaping @Sendable () -> Instant = { ContinuousClock.now },
         sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }, run: @escaping Run
@@ -63,8 +64,8 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
         waits = Timer(label: "postern_batch_wait_seconds", dimensions: labels, factory: metrics)
         self.concurrency = concurrency
         self.maximumWaiting = maximumWaiting
-        self.crowd = crowd
-        self.patience = patience
+        self.minimumBatch = minimumBatch
+        self.maximumWait = maximumWait
         self.now = now
         self.sleep = sleep
         self.run = run
@@ -93,7 +94,7 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
     private func mayBegin(_ queue: Queue, of callers: Int, at moment: Instant) -> Bool {
         guard let newest = queue.running.last else { return true }
         return queue.running.count < concurrency
-            && (callers >= crowd || newest.duration(to: moment) >= patience)
+            && (callers >= minimumBatch || newest.duration(to: moment) >= maximumWait)
     }
 
     /// `nil` when the caller may have to wait.
@@ -125,19 +126,19 @@ final class Batcher<Group: Hashable & Sendable, Input: Sendable, Output: Sendabl
                 groups[group]?.waiting.append(Waiter(input: input, since: moment, continuation: continuation))
                 return (nil, waiting.isEmpty)
             }
-            if isFirst, crowd > 1 { beginLater(group) }
+            if isFirst, minimumBatch > 1 { beginLater(group) }
             guard let turn else { return }
             if case .run(let waited, _) = turn { record(waited, until: moment) }
             continuation.resume(returning: turn)
         }
     }
 
-    /// Begins a batch of the waiters after ``patience``, for the case that no other caller arrives meanwhile. Each
+    /// Begins a batch of the waiters after ``maximumWait``, for the case that no other caller arrives meanwhile. Each
     /// batch under way began before the first waiter arrived, so each is old enough by then. If ``concurrency`` batches
     /// run, the waiters' batch begins when one of them ends.
     private func beginLater(_ group: Group) {
         Task {
-            await sleep(patience)
+            await sleep(maximumWait)
             let moment = now()
             let next = groups.withLock { groups in
                 guard var queue = groups.removeValue(forKey: group) else { return [Waiter]() }

@@ -45,7 +45,7 @@ final class Placement: Sendable {
     /// The longest a heartbeat's answer may take.
     private static let answerTime = Duration.milliseconds(400)
     /// How long a statement waits for a realm that is between two clusters.
-    private static let patience = Duration.seconds(4)
+    private static let maximumWait = Duration.seconds(4)
 
     init(
         clusterCount: Int, now: @escaping @Sendable () -> Instant = { ContinuousClock.now },
@@ -67,7 +67,7 @@ final class Placement: Sendable {
     func perform<R: Sendable>(
         for realm: UUIDValue, _ body: (_ cluster: Int) async throws(StoreError) -> R
     ) async throws(StoreError) -> R {
-        let deadline = now() + Self.patience
+        let deadline = now() + Self.maximumWait
         while true {
             let place = try await place(of: realm, until: deadline)
             do {

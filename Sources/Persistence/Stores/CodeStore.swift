@@ -35,7 +35,7 @@ public struct CodeStore: Sendable {
     /// - Parameters:
     ///   - client: the client's row key.
     ///   - permission: checked again: `gt:urn:cocoar:otp`.
-    ///   - emailKey: the folded address.
+    ///   - addressKey: the folded address.
     ///   - handle: the handle's id; `nil` when redeemed by address alone.
     ///   - keyed: HMAC of the presented code under each server key.
     ///   - session: opened when the code is right.
@@ -46,12 +46,12 @@ public struct CodeStore: Sendable {
     /// - Throws: ``StoreError/inDoubt`` when the answer was lost; then the session's presence shows whether it
     ///   happened.
     public func redeem(
-        realm: UUIDValue, client: UUIDValue, permission: String, emailKey: String, handle: [UInt8]?, keyed: [[UInt8]],
+        realm: UUIDValue, client: UUIDValue, permission: String, addressKey: String, handle: [UInt8]?, keyed: [[UInt8]],
         session: NewSession, permits: PermitRequest, failures: Budget, brake: Budget?,
         secondFactor: SecondFactorProof? = nil
     ) async throws(StoreError) -> (Outcome?, PermitVerdict) {
         let code: Arguments = [
-            "realm": realm, "client": client, "permission": permission, "email_key": emailKey, "handle": handle,
+            "realm": realm, "client": client, "permission": permission, "address_key": addressKey, "handle": handle,
             "keyed": keyed,
         ]
         let limits: Arguments = [
@@ -91,7 +91,7 @@ extension CodeStore {
     ) -> FunctionCall<(Outcome?, PermitVerdict)> {
         FunctionCall<(Outcome?, PermitVerdict)>(
             "redeem_code", named: name,
-            ["realm", "client", "permission", "email_key", "handle", "keyed"] + session + PermitRequest.arguments + [
+            ["realm", "client", "permission", "address_key", "handle", "keyed"] + session + PermitRequest.arguments + [
                 "failure_permits", "failure_per", "failure_burst", "brake_permits", "brake_per", "brake_burst",
             ] + SecondFactorProof.arguments,
             effect: .once,

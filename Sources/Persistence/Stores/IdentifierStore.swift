@@ -29,11 +29,12 @@ public struct IdentifierStore: Sendable {
         let salt: [UInt8]
         /// HMAC of the code under the server's key.
         let keyed: [UInt8]
-        let message: SealedMail
+        let message: SealedMessage
 
         /// Takes the parts as they are.
         public init(
-            _ request: SignInRequestStore.Request, user: UUIDValue, salt: [UInt8], keyed: [UInt8], message: SealedMail
+            _ request: SignInRequestStore.Request, user: UUIDValue, salt: [UInt8], keyed: [UInt8],
+            message: SealedMessage
         ) {
             self.request = request
             self.user = user
@@ -45,7 +46,7 @@ public struct IdentifierStore: Sendable {
         var arguments: Arguments {
             [
                 "realm": request.realm, "user": user, "id": request.id, "resend_of": request.resendOf,
-                "email": request.address, "email_key": request.addressKey, "channel": request.channel?.rawValue,
+                "email": request.address, "address_key": request.addressKey, "channel": request.channel?.rawValue,
                 "region": request.region, "client": request.client, "app": request.app, "source": request.source,
                 "locale": request.locale, "page_origin": request.pageOrigin, "lifetime": request.lifetime,
                 "sends": request.sends, "salt": salt, "keyed": keyed,
@@ -126,11 +127,11 @@ public struct IdentifierStore: Sendable {
         let begin = FunctionCall<(Begun?, PermitVerdict)>(
             "begin_identifier",
             [
-                "realm", "user", "id", "resend_of", "email", "email_key", "channel", "region", "client", "app",
+                "realm", "user", "id", "resend_of", "email", "address_key", "channel", "region", "client", "app",
                 Argument("source", of: ["source", "locale", "page_origin"]) {
                     "postern.requested_in(\($0[0]), \($0[1]), \($0[2]))"
                 }, "lifetime", "sends", "salt", "keyed",
-            ] + SealedMail.arguments + PermitRequest.arguments,
+            ] + SealedMessage.arguments + PermitRequest.arguments,
             effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self), handle = columns("handle", [UInt8].self)

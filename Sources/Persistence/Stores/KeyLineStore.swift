@@ -23,7 +23,7 @@ public struct KeyLineStore: Sendable {
             for (line, count, next) in try await database.all(
                 Self.calls.sessions, ["page": from, "pages": Self.pages])
             {
-                use.add(count, .session, to: line)
+                if let line { use.add(count, .session, to: line) }
                 page = next
             }
         }
@@ -31,7 +31,7 @@ public struct KeyLineStore: Sendable {
     }
 
     struct Calls: Sendable {
-        let secrets = FunctionCall<(line: [UInt8]?, kind: String, count: Int)>(
+        let secrets = FunctionCall<(line: [UInt8], kind: String, count: Int)>(
             "key_line_secrets", effect: .readOnly
         ) { (row) throws(StoreError) in (try row("line"), try row("kind"), try row("count"))
         }

@@ -41,7 +41,7 @@ extension PasskeyStore {
             [
                 "realm", "session", "rp_id", "credential_id", "public_key", "sign_count", "aaguid", "backup_eligible",
                 "backup_state", "uv_initialized", "transports", "format", "display_name", "source",
-            ] + SealedMail.arguments, effect: .once)
+            ] + SealedMessage.arguments, effect: .once)
         let list = FunctionCall<Listed>(
             "list_passkeys", ["realm", "user", "id"], effect: .readOnly
         ) { (row) throws(StoreError) in
@@ -54,7 +54,7 @@ extension PasskeyStore {
         let rename = FunctionCall<Bool>(
             "rename_passkey", ["realm", "session", "id", "display_name"], effect: .idempotent)
         let delete = FunctionCall<Bool>(
-            "delete_passkey", ["realm", "session", "id", "source"] + SealedMail.arguments, effect: .once)
+            "delete_passkey", ["realm", "session", "id", "source"] + SealedMessage.arguments, effect: .once)
     }
     static let calls = Calls()
 }

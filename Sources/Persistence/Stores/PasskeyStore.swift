@@ -106,7 +106,7 @@ public struct PasskeyStore: Sendable {
     public func add(
         realm: UUIDValue, session: UUIDValue, rpID: String, credentialID: [UInt8], publicKey: [UInt8],
         signCount: UInt32, aaguid: UUIDValue?, backupEligible: Bool, backupState: Bool, uvInitialized: Bool,
-        transports: [String], format: String, displayName: String?, source: String, notice: SealedMail
+        transports: [String], format: String, displayName: String?, source: String, notice: SealedMessage
     ) async throws(StoreError) -> UUIDValue? {
         let passkey: Arguments = [
             "realm": realm, "session": session, "rp_id": rpID, "credential_id": credentialID, "public_key": publicKey,
@@ -154,7 +154,7 @@ public struct PasskeyStore: Sendable {
 
     /// - Returns: `true` exactly once for a passkey of the session's user.
     public func delete(
-        realm: UUIDValue, session: UUIDValue, id: UUIDValue, source: String, notice: SealedMail
+        realm: UUIDValue, session: UUIDValue, id: UUIDValue, source: String, notice: SealedMessage
     ) async throws(StoreError) -> Bool {
         let passkey: Arguments = ["realm": realm, "session": session, "id": id, "source": source]
         return try await database.one(Self.calls.delete, passkey + notice.arguments)

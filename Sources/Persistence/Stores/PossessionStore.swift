@@ -8,7 +8,7 @@ public struct PossessionStore: Sendable {
     }
 
     /// What a statement says about a transaction.
-    public struct Said: Sendable {
+    public struct Reply: Sendable {
         /// The statement's own word.
         public let outcome: String
         /// What is known of the transaction, as JSON; `nil` for a transaction that the caller may not see.
@@ -48,7 +48,7 @@ public struct PossessionStore: Sendable {
         public init(
             realm: UUIDValue, id: UUIDValue, key: [UInt8], channel: String, phone: String, region: String,
             salt: [UInt8], keyed: [UInt8]?, codeKey: [UInt8]?, linkHash: [UInt8]?, match: String?, risk: String?,
-            swapped: String?, mail: SealedMail, template: String, app: String?, locale: String?
+            swapped: String?, mail: SealedMessage, template: String, app: String?, locale: String?
         ) {
             let what: Arguments = [
                 "realm": realm, "id": id, "key": key, "channel": channel, "phone": phone, "region": region,
@@ -74,7 +74,7 @@ public struct PossessionStore: Sendable {
     /// Admits an app by the proof of its key, which is used up. - Parameter phone: a number that the app names.
     public func enter(
         realm: UUIDValue, authID: UUIDValue, phone: String?, proof: ProofUse
-    ) async throws(StoreError) -> Said {
+    ) async throws(StoreError) -> Reply {
         try await database.one(
             Self.calls.enter, ["realm": realm, "proof": proof.asText(in: realm), "auth_id": authID, "phone": phone])
     }
@@ -92,7 +92,7 @@ public struct PossessionStore: Sendable {
     public func open(
         realm: UUIDValue, id: UUIDValue, key: [UInt8], publicKey: [UInt8], deviceID: UUIDValue?, source: String,
         risk: String?, isVerified: Bool
-    ) async throws(StoreError) -> Said {
+    ) async throws(StoreError) -> Reply {
         try await database.one(
             Self.calls.open,
             [
@@ -102,7 +102,7 @@ public struct PossessionStore: Sendable {
     }
 
     /// Counts and queues a message. - Returns: no result when a limit refused it.
-    public func send(_ message: Message, permits: PermitRequest) async throws(StoreError) -> (Said?, PermitVerdict) {
+    public func send(_ message: Message, permits: PermitRequest) async throws(StoreError) -> (Reply?, PermitVerdict) {
         try await database.one(Self.calls.send, message.arguments + permits.arguments)
     }
 
@@ -112,7 +112,7 @@ public struct PossessionStore: Sendable {
     ///   - testKeyed: HMAC of the code under the keys of the test number, if it is one.
     public func check(
         realm: UUIDValue, id: UUIDValue, key: [UInt8], keyed: [[UInt8]], testKeyed: [[UInt8]]
-    ) async throws(StoreError) -> Said {
+    ) async throws(StoreError) -> Reply {
         try await database.one(
             Self.calls.check, ["realm": realm, "id": id, "key": key, "keyed": keyed, "test_keyed": testKeyed])
     }
@@ -120,14 +120,14 @@ public struct PossessionStore: Sendable {
     /// Admits an app as ``enter(realm:authID:phone:proof:)`` does, and passes by what the link gave to it.
     public func finish(
         realm: UUIDValue, authID: UUIDValue, returnHash: [UInt8], proof: ProofUse
-    ) async throws(StoreError) -> Said {
+    ) async throws(StoreError) -> Reply {
         try await database.one(
             Self.calls.finish,
             ["realm": realm, "proof": proof.asText(in: realm), "auth_id": authID, "return_hash": returnHash])
     }
 
     /// Admits an app in the same way; the person gives up.
-    public func cancel(realm: UUIDValue, authID: UUIDValue, proof: ProofUse) async throws(StoreError) -> Said {
+    public func cancel(realm: UUIDValue, authID: UUIDValue, proof: ProofUse) async throws(StoreError) -> Reply {
         try await database.one(
             Self.calls.cancel, ["realm": realm, "proof": proof.asText(in: realm), "auth_id": authID])
     }
@@ -156,7 +156,7 @@ public struct PossessionStore: Sendable {
     /// A backend says which number the key belongs to.
     public func bind(
         realm: UUIDValue, client: UUIDValue, id: UUIDValue, phone: String
-    ) async throws(StoreError) -> Said {
+    ) async throws(StoreError) -> Reply {
         try await database.one(Self.calls.bind, ["realm": realm, "client": client, "id": id, "phone": phone])
     }
 
@@ -204,16 +204,16 @@ extension PossessionStore {
         let state = FunctionCall<String?>("possession_state", ["realm", "id"], effect: .readOnly)
         let open = said(
             "open_possession", ["realm", "id", "key", "public_key", "device_id", "source", "risk", "verified"])
-        let send = FunctionCall<(Said?, PermitVerdict)>(
+        let send = FunctionCall<(Reply?, PermitVerdict)>(
             "send_possession",
             [
                 "realm", "id", "key", "channel", "phone", "region", "salt", "keyed", "code_key", "link_hash", "match",
                 "risk", "swapped", "template", "app", "locale",
-            ] + SealedMail.arguments + PermitRequest.arguments, effect: .once
+            ] + SealedMessage.arguments + PermitRequest.arguments, effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self), facts = columns("facts", String?.self)
             return columns.limited { (row) throws(StoreError) in
-                Said(outcome: try row[outcome], facts: try row[facts])
+                Reply(outcome: try row[outcome], facts: try row[facts])
             }
         }
         let check = said("check_possession", ["realm", "id", "key", "keyed", "test_keyed"])
@@ -239,10 +239,10 @@ extension PossessionStore {
             }
         }
 
-        private static func said(_ function: String, _ arguments: [Argument]) -> FunctionCall<Said> {
-            FunctionCall<Said>(
+        private static func said(_ function: String, _ arguments: [Argument]) -> FunctionCall<Reply> {
+            FunctionCall<Reply>(
                 function, arguments, effect: .once,
-                record: { (row) throws(StoreError) in Said(outcome: try row("outcome"), facts: try row("facts")) })
+                record: { (row) throws(StoreError) in Reply(outcome: try row("outcome"), facts: try row("facts")) })
         }
     }
     static let calls = Calls()

@@ -22,7 +22,7 @@ public struct SessionStore: Sendable {
             try await Self.lookUpByProof(lookups, realm, database)
         }
         waitingRotations = Batcher(
-            concurrency: 2, maximumWaiting: 256, crowd: 32, patience: .milliseconds(10), name: "rotations",
+            concurrency: 2, maximumWaiting: 256, minimumBatch: 32, maximumWait: .milliseconds(10), name: "rotations",
             metrics: metrics
         ) { (realm, rotations) throws(StoreError) in
             try await Self.rotateBatch(rotations, realm, database, waiting: true)

@@ -78,7 +78,7 @@ public struct SignInRequestStore: Sendable {
         }
 
         static let arguments: [Argument] = [
-            "realm", "id", "resend_of", "email", "email_key", "channel", "region", "client", "app",
+            "realm", "id", "resend_of", "email", "address_key", "channel", "region", "client", "app",
             Argument("source", of: ["source", "locale", "page_origin", "proof"]) {
                 "postern.with_dpop_proof(postern.requested_in(\($0[0]), \($0[1]), \($0[2])), \($0[3]))"
             }, "lifetime", "sends", "hint_user", "hint_session",
@@ -86,7 +86,7 @@ public struct SignInRequestStore: Sendable {
 
         var arguments: Arguments {
             [
-                "realm": realm, "id": id, "resend_of": resendOf, "email": address, "email_key": addressKey,
+                "realm": realm, "id": id, "resend_of": resendOf, "email": address, "address_key": addressKey,
                 "channel": channel?.rawValue, "region": region, "client": client, "app": app, "source": source,
                 "locale": locale, "page_origin": pageOrigin, "proof": proof?.asText(in: realm), "lifetime": lifetime,
                 "sends": sends,
@@ -132,7 +132,7 @@ public struct SignInRequestStore: Sendable {
         /// `otp`, `register` or `magic`.
         public let kind: String
         /// The folded address.
-        public let emailKey: String
+        public let addressKey: String
         /// The origin of the page that asked, else the realm's.
         public let publicOrigin: String
         /// Seconds.
@@ -175,7 +175,7 @@ public struct SignInRequestStore: Sendable {
     ///   - salt: 16 random bytes.
     ///   - keyed: the HMAC of the code under the server's key, 32 bytes.
     public static func decideCode(
-        _ request: PendingRequest, code: UUIDValue, salt: [UInt8], keyed: [UInt8], mail: SealedMail,
+        _ request: PendingRequest, code: UUIDValue, salt: [UInt8], keyed: [UInt8], mail: SealedMessage,
         in transaction: isolated Connection
     ) throws(StoreError) -> Decision {
         let outcome = try transaction.one(
@@ -204,7 +204,7 @@ public struct SignInRequestStore: Sendable {
 
     /// Stores a link that was decided to be sent, and queues its mail. - Parameter tokenHash: SHA-256 of its token.
     public static func addLink(
-        _ request: PendingRequest, user: UUIDValue, tokenHash: [UInt8], mail: SealedMail,
+        _ request: PendingRequest, user: UUIDValue, tokenHash: [UInt8], mail: SealedMessage,
         in transaction: isolated Connection
     ) throws(StoreError) {
         try transaction.one(
@@ -224,13 +224,14 @@ extension SignInRequestStore {
             "take_undecided", ["limit", "after", "age"], effect: .once
         ) { (row) throws(StoreError) in
             PendingRequest(
-                realm: try row("realm_id"), id: try row("id"), kind: try row("kind"), emailKey: try row("email_key"),
+                realm: try row("realm_id"), id: try row("id"), kind: try row("kind"),
+                addressKey: try row("address_key"),
                 publicOrigin: try row("public_origin"),
                 otpLifetime: try row("otp_lifetime"), magicLinkLifetime: try row("magic_link_lifetime"),
                 otpDigits: try row("otp_digits"))
         }
         let decideCode = FunctionCall<String>(
-            "decide_code", ["realm", "request", "code_id", "salt", "keyed", "template"] + SealedMail.arguments,
+            "decide_code", ["realm", "request", "code_id", "salt", "keyed", "template"] + SealedMessage.arguments,
             effect: .once)
         let decideLink = FunctionCall<LinkDecision>(
             "decide_link_request", ["realm", "request"], effect: .once
@@ -246,7 +247,7 @@ extension SignInRequestStore {
             }
         }
         let addLink = FunctionCall<Void>(
-            "add_link", ["realm", "request", "user", "token_hash"] + SealedMail.arguments, effect: .once)
+            "add_link", ["realm", "request", "user", "token_hash"] + SealedMessage.arguments, effect: .once)
     }
     static let calls = Calls()
 }

@@ -14,15 +14,15 @@ public struct TestIdentityStore: Sendable {
         /// The test identity; `nil`: a test number.
         public let user: UUIDValue?
         /// The folded address, or the number.
-        public let emailKey: String
+        public let addressKey: String
         /// The code.
         public let code: String
 
         /// - Parameter user: `nil` for a test number.
-        package init(realm: UUIDValue, user: UUIDValue?, emailKey: String, code: String) {
+        package init(realm: UUIDValue, user: UUIDValue?, addressKey: String, code: String) {
             self.realm = realm
             self.user = user
-            self.emailKey = emailKey
+            self.addressKey = addressKey
             self.code = code
         }
     }
@@ -47,14 +47,14 @@ public struct TestIdentityStore: Sendable {
             _ = try await database.one(Self.calls.store, ["realm": pending.realm, "user": user] + code)
         } else {
             _ = try await database.one(
-                Self.calls.storeOfNumber, ["realm": pending.realm, "phone": pending.emailKey] + code)
+                Self.calls.storeOfNumber, ["realm": pending.realm, "phone": pending.addressKey] + code)
         }
     }
 
     struct Calls: Sendable {
         let pending = FunctionCall<PendingCode>("pending_test_codes", effect: .readOnly) { (row) throws(StoreError) in
             PendingCode(
-                realm: try row("realm_id"), user: try row("user_id"), emailKey: try row("email_key"),
+                realm: try row("realm_id"), user: try row("user_id"), addressKey: try row("address_key"),
                 code: try row("code"))
         }
         let store = FunctionCall<Bool>(

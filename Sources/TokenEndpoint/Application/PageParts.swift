@@ -16,12 +16,12 @@ package struct PageParts: Sendable {
     package let passkey: PasskeyFactor
     package let passkeys: Passkeys
     package let requests: SignInRequests
-    package let mailedCode: MailedCode
-    package let mailedRegistration: MailedCode
-    package let mailedLink: MailedLink
+    package let sentCode: SentCode
+    package let mailedRegistration: SentCode
+    package let sentLink: SentLink
     package let confirmation: MagicLinkConfirmation
     package let undo: UndoOffers
-    package let addressProofs: AddressProofs
+    package let addressVerifications: AddressVerifications
     package let identifiers: Identifiers
     package let possession: PossessionSteps
     package let limiter: RateLimiter

@@ -14,7 +14,7 @@ struct Wakes: Sendable {
 struct Background {
     let database: Database
     let realms: RealmDirectory
-    let waiting: WaitingRoom
+    let waiting: LongPolls
     let databaseClock: DatabaseClock
     let factors: [any SentFactor]
     let signingKeys: SigningKeys

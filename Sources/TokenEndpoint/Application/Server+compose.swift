@@ -66,7 +66,7 @@ extension Server {
         let proofs = Proofs(
             verifier: DPoPVerifier(nonces: DPoPNonces(keyring: keyring), clock: clock), store: ProofStore(database),
             latest: { databaseClock.latest })
-        let door = DeviceDoor(proofs: DeviceProofs(proofs))
+        let authentication = DeviceAuthentication(proofs: DeviceProofs(proofs))
         let realms = RealmDirectory(
             database.parts.map { ClusterRealms(source: ConfigurationStore($0.database)) },
             noteContested: { host in
@@ -76,8 +76,8 @@ extension Server {
             database, signingKeys: signingKeys, realms: realms, limiter: limiter, turns: turns, keyring: keyring,
             post: parts.postSignal, wakeDelivery: wakeDelivery, databaseClock: databaseClock)
         let approvalStore = ApprovalStore(database)
-        let backchannelGrant = BackchannelGrant(store: approvalStore, signIn, issuer: issuer)
-        let backchannel = BackchannelRequests(
+        let approvalGrant = ApprovalGrant(store: approvalStore, signIn, issuer: issuer)
+        let backchannel = ApprovalRequests(
             store: approvalStore, limiter: limiter, keyring: keyring, wakeWorker: wakeApprovals)
         let service = TokenService(
             [
@@ -86,7 +86,7 @@ extension Server {
                 SignInGrant(passkeyFactor, signIn, issuer: issuer),
                 SignInGrant(possession.factor, signIn, issuer: issuer),
                 SignInGrant(DeviceFactor(devices: deviceKeys), signIn, issuer: issuer),
-                backchannelGrant,
+                approvalGrant,
                 AuthorizationCodeGrant(
                     codes: authorizationCodes, addresses: addressTokens, issuer: issuer, limiter: limiter),
                 refreshes,
@@ -98,9 +98,9 @@ extension Server {
         let refreshTokens = RefreshTokenVerifier(keyring: keyring, sessions: sessions)
         let revoker = TokenRevoker(
             verifier: verifier, sessions: sessions, accounts: accounts, addresses: addressTokens, keyring: keyring)
-        let code = MailedCode(.otp, requests: signInRequests, keyring: keyring)
-        let registration = MailedCode(.register, requests: signInRequests, keyring: keyring)
-        let link = MailedLink(requests: signInRequests, keyring: keyring)
+        let code = SentCode(.otp, requests: signInRequests, keyring: keyring)
+        let registration = SentCode(.register, requests: signInRequests, keyring: keyring)
+        let link = SentLink(requests: signInRequests, keyring: keyring)
         let requests = SignInRequests(
             limiter: limiter, turns: turns, keyring: keyring, wakeWorker: wakeWorker)
         let confirmation = MagicLinkConfirmation(links: links, limiter: limiter, turns: turns)
@@ -109,7 +109,7 @@ extension Server {
             wakeDelivery: wakeDelivery)
         let undo = UndoOffers(store: UndoStore(database), limiter: limiter, keyring: keyring)
         let bearer = BearerAuthentication(verifier: verifier, proofs: proofs, clock: clock)
-        let waiting = WaitingRoom(places: configuration.longPolls)
+        let waiting = LongPolls(places: configuration.longPolls)
         metrics.watch { [MetricSample("postern_held_requests", Double(waiting.occupied))] }
 
         let authorizations = Authorizations(
@@ -121,10 +121,10 @@ extension Server {
                 authorizations: authorizations, signOut: signOut, browserSessions: browserSessions,
                 pageStates: PageStateStore(database),
                 images: BrandStore(database), signIn: signIn, code: codeFactor, link: linkFactor,
-                passkey: passkeyFactor, passkeys: passkeys, requests: requests, mailedCode: code,
-                mailedRegistration: registration, mailedLink: link, confirmation: confirmation, undo: undo,
-                addressProofs: AddressProofs(
-                    store: AddressProofStore(database), dataKeys: DataKeyStore(database), codes: codes,
+                passkey: passkeyFactor, passkeys: passkeys, requests: requests, sentCode: code,
+                mailedRegistration: registration, sentLink: link, confirmation: confirmation, undo: undo,
+                addressVerifications: AddressVerifications(
+                    store: AddressVerificationStore(database), dataKeys: DataKeyStore(database), codes: codes,
                     limiter: limiter, keyring: keyring, wakeDelivery: wakeDelivery),
                 identifiers: identifiers, possession: possession.steps,
                 limiter: limiter, limit: limit, keyring: keyring, deadline: configuration.uniformDeadline,
@@ -144,12 +144,13 @@ extension Server {
             ).routes
             + CotterEventRoutes(
                 events: CotterEvents(
-                    requests: backchannel, store: approvalStore, grant: backchannelGrant, issuer: issuer),
+                    requests: backchannel, store: approvalStore, grant: approvalGrant, issuer: issuer),
                 keys: APIKeys(databaseClock: databaseClock, countMissingKey: transport.countMissingAPIKey)
             ).routes
-            + BackchannelRoutes(requests: backchannel, clients: clients, proofs: proofs).routes
+            + ApprovalRequestRoutes(requests: backchannel, clients: clients, proofs: proofs).routes
             + ApprovalRoutes(
-                approvals: Approvals(store: approvalStore, limiter: limiter), door: door, waiting: waiting
+                approvals: Approvals(store: approvalStore, limiter: limiter), authentication: authentication,
+                waiting: waiting
             ).routes
             + pages.routes
             + SignInRequestRoutes(
@@ -160,7 +161,7 @@ extension Server {
             + PasskeyRoutes(passkeys: passkeys, proofs: proofs, bearer: bearer).routes
             + DeviceRoutes(
                 devices: Devices(store: deviceKeys, limiter: limiter, keyring: keyring, clock: clock),
-                door: door, bearer: bearer
+                authentication: authentication, bearer: bearer
             ).routes
             + SessionRoutes(sessions: OwnSessions(OwnSessionStore(database)), bearer: bearer).routes
             + AccountRoutes(account: OwnAccount(AccountStore(database)), bearer: bearer).routes
@@ -176,7 +177,8 @@ extension Server {
             + SignOutRoutes(signOut: signOut, limit: limit, pages: pages).routes
             + ProveRoutes(possessions: possession.backend, service: service, bearer: bearer).routes
             + PossessionRoutes(
-                steps: possession.steps, tokens: possession.tokens, door: door, room: waiting, limit: limit
+                steps: possession.steps, tokens: possession.tokens, authentication: authentication, room: waiting,
+                limit: limit
             ).routes
             + ConsentRoutes(consents: ConsentStore(database), bearer: bearer).routes
             + parts.routes
@@ -200,10 +202,8 @@ extension Server {
         }
         services.append(
             KeyLineService(
-                clusters: database.parts.map {
-                    (KeyResealing(store: DataKeyStore($0.database), keyring: keyring), KeyLineStore($0.database))
-                },
-                keyring: keyring, metrics: metrics, logger: logger))
+                stores: database.parts.map { KeyLineStore($0.database) }, keyring: keyring, metrics: metrics,
+                logger: logger))
         return Application(
             responder: responder, realms: realms, databaseClock: databaseClock, metrics: metrics, transport: transport,
             services: services)

@@ -6,12 +6,12 @@ import Persistence
 /// `/connect/approvals`: the inbox of a trusted device, which proves its key, and its answers, which it signs.
 struct ApprovalRoutes: Sendable {
     let approvals: Approvals
-    let door: DeviceDoor
-    let waiting: WaitingRoom
+    let authentication: DeviceAuthentication
+    let waiting: LongPolls
 
     var routes: [Route] {
         [
-            Route("/connect/approvals", [.get: .deviceProof(door) { try await inbox($0, $1) }]),
+            Route("/connect/approvals", [.get: .deviceProof(authentication) { try await inbox($0, $1) }]),
             Route(prefix: "/connect/approvals/", [.post: .deviceStatement { try await answer($0) }]),
         ].map { $0.requiring(.approvals).cors(.clients).logged(as: "approvals") }
     }
@@ -21,10 +21,10 @@ struct ApprovalRoutes: Sendable {
     private func inbox(_ exchange: Exchange, _ caller: DeviceCaller) async throws -> Answer {
         let seconds = try Self.wait(exchange)
         return try await caller.using(in: exchange.realm) {
-            let look = approvals.look(by: caller.proof.use, realm: exchange.realm)
+            let poll = approvals.poll(by: caller.proof.use, realm: exchange.realm)
             let held = try await waiting.hold(exchange, for: seconds) {
-                @Sendable () async throws -> Look<ApprovalStore.Inbox> in
-                guard let inbox = try await look.inbox() else { throw DeviceDoor.unknown }
+                @Sendable () async throws -> Poll<ApprovalStore.Inbox> in
+                guard let inbox = try await poll.inbox() else { throw DeviceAuthentication.unknown }
                 guard inbox.approvals.isEmpty, inbox.probationUntil == nil else { return .found(inbox) }
                 return .nothing(inbox, WaitTopic(.user, inbox.user, realm: exchange.realm.id))
             }

@@ -68,19 +68,20 @@ extension Endpoint {
 
     /// A device that proves its key, and shows no token.
     static func deviceProof(
-        _ door: DeviceDoor, _ handler: @escaping @Sendable (Exchange, DeviceCaller) async throws -> Answer
+        _ authentication: DeviceAuthentication,
+        _ handler: @escaping @Sendable (Exchange, DeviceCaller) async throws -> Answer
     ) -> Endpoint {
-        caller({ try door.device($0) }, handler)
+        caller({ try authentication.device($0) }, handler)
     }
 
     /// The owner of a device with an access token, or the device itself: a request with a token is judged by that.
     static func accountOrDevice(
-        _ bearer: BearerAuthentication, signedInWithin age: Int? = nil, _ door: DeviceDoor,
+        _ bearer: BearerAuthentication, signedInWithin age: Int? = nil, _ authentication: DeviceAuthentication,
         account: @escaping @Sendable (Exchange, AccountCaller) async throws -> Answer,
         device: @escaping @Sendable (Exchange, DeviceCaller) async throws -> Answer
     ) -> Endpoint {
         let (byOwner, byItself) = (
-            self.account(bearer, signedInWithin: age, account), deviceProof(door, device)
+            self.account(bearer, signedInWithin: age, account), deviceProof(authentication, device)
         )
         return caller({ $0.usedAuthorization }) { exchange, hasToken in
             try await (hasToken ? byOwner : byItself).answer(exchange)
@@ -89,10 +90,10 @@ extension Endpoint {
 
     /// An app with the `authToken` that its backend got for one transaction, and a proof of its key.
     static func possession(
-        _ door: DeviceDoor, _ tokens: PossessionTokens,
+        _ authentication: DeviceAuthentication, _ tokens: PossessionTokens,
         _ handler: @escaping @Sendable (Exchange, PossessionCaller) async throws -> Answer
     ) -> Endpoint {
-        caller({ try door.possession($0, tokens) }, handler)
+        caller({ try authentication.possession($0, tokens) }, handler)
     }
 }
 

@@ -8,7 +8,7 @@ struct ConfigurationWatch: Sendable {
     let database: Database
     let part: Database.Part
     let realms: ClusterRealms
-    let waiting: WaitingRoom
+    let waiting: LongPolls
     let databaseClock: DatabaseClock
     let logger: Logger
 

@@ -8,7 +8,7 @@ import Persistence
 /// of their numbers without approvals, too.
 struct DeviceRoutes: Sendable {
     let devices: Devices
-    let door: DeviceDoor
+    let authentication: DeviceAuthentication
     let bearer: BearerAuthentication
 
     var routes: [Route] {
@@ -21,9 +21,9 @@ struct DeviceRoutes: Sendable {
                     .get: .account(bearer) { try await list($0, $1) },
                 ]
             ).requiring(.deviceKeys),
-            Route("/connect/devices/self", [.get: .deviceProof(door) { try await look($0, $1) }])
+            Route("/connect/devices/self", [.get: .deviceProof(authentication) { try await look($0, $1) }])
                 .requiring(.approvals),
-            Route("/connect/devices/offer", [.post: .deviceProof(door) { try await offer($0, $1) }])
+            Route("/connect/devices/offer", [.post: .deviceProof(authentication) { try await offer($0, $1) }])
                 .requiring(.approvals).errors(.native),
             Route("/connect/devices/inspect", [.post: .account(bearer) { exchange, _ in try await inspect(exchange) }])
                 .requiring(.approvals),
@@ -35,11 +35,11 @@ struct DeviceRoutes: Sendable {
                 prefix: "/connect/devices/",
                 [
                     .patch: .accountOrDevice(
-                        bearer, door, account: { try await change($0, $1) },
+                        bearer, authentication, account: { try await change($0, $1) },
                         device: { try await changeItself($0, $1) }
                     ).requiring(.approvals),
                     .delete: .accountOrDevice(
-                        bearer, signedInWithin: recently, door, account: { try await remove($0, $1) },
+                        bearer, signedInWithin: recently, authentication, account: { try await remove($0, $1) },
                         device: { try await own(.remove, $0, $1) }),
                 ]
             ).requiring(.deviceKeys),
@@ -53,10 +53,10 @@ struct DeviceRoutes: Sendable {
     private func add(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         let body = try await exchange.json()
         let change = try Self.change(body)
-        let proof = try door.proofs.verify(
+        let proof = try authentication.proofs.verify(
             exchange.presentedProof([body.text("Proof") ?? ""]), accessToken: caller.accessToken,
             realm: exchange.realm)
-        let added = try await door.proofs.using(in: exchange.realm) {
+        let added = try await authentication.proofs.using(in: exchange.realm) {
             try await devices.add(
                 change, proof: proof, realm: exchange.realm, verified: caller.verified, source: exchange.source)
         }
@@ -165,7 +165,7 @@ struct DeviceRoutes: Sendable {
         case .done(let device?): Answer(json: device.json)
         case .done(nil): Answer(.noContent)
         case .foreign: Answer(.notFound)
-        case .unknown: throw DeviceDoor.unknown
+        case .unknown: throw DeviceAuthentication.unknown
         }
     }
 

@@ -180,11 +180,10 @@ public final class Metrics: Sendable {
         func sample(_ line: String, _ kind: KeyLineUse.Kind, _ value: some BinaryInteger) -> MetricSample {
             MetricSample("postern_key_line_in_use", ["line": line, "kind": kind.rawValue], Double(value))
         }
-        var samples = lines.sorted().flatMap { line in
+        let samples = lines.sorted().flatMap { line in
             KeyLineUse.Kind.allCases.map { sample(line, $0, use.counts[line]?[$0] ?? 0) }
         }
-        samples += use.unknown.map { sample("unknown", $0, $1) }
-        state.withLock { [samples] in $0.keyLines = samples }
+        state.withLock { $0.keyLines = samples }
     }
 
     /// The exposition text.

@@ -8,18 +8,25 @@ import Texts
 struct PossessionRoutes: Sendable {
     let steps: PossessionSteps
     let tokens: PossessionTokens
-    let door: DeviceDoor
-    let room: WaitingRoom
+    let authentication: DeviceAuthentication
+    let room: LongPolls
     let limit: LocalLimit
 
     var routes: [Route] {
         [
-            Route("/connect/possession/open", [.post: .possession(door, tokens) { try await open($0, $1) }]),
-            Route("/connect/possession/send", [.post: .possession(door, tokens) { try await send($0, $1) }]),
-            Route("/connect/possession/check", [.post: .possession(door, tokens) { try await check($0, $1) }]),
-            Route("/connect/possession/result", [.post: .possession(door, tokens) { try await result($0, $1) }]),
-            Route("/connect/possession/finish", [.post: .possession(door, tokens) { try await finish($0, $1) }]),
-            Route("/connect/possession/cancel", [.post: .possession(door, tokens) { try await cancel($0, $1) }]),
+            Route("/connect/possession/open", [.post: .possession(authentication, tokens) { try await open($0, $1) }]),
+            Route("/connect/possession/send", [.post: .possession(authentication, tokens) { try await send($0, $1) }]),
+            Route(
+                "/connect/possession/check", [.post: .possession(authentication, tokens) { try await check($0, $1) }]),
+            Route(
+                "/connect/possession/result",
+                [.post: .possession(authentication, tokens) { try await result($0, $1) }]),
+            Route(
+                "/connect/possession/finish",
+                [.post: .possession(authentication, tokens) { try await finish($0, $1) }]),
+            Route(
+                "/connect/possession/cancel",
+                [.post: .possession(authentication, tokens) { try await cancel($0, $1) }]),
         ].map { $0.requiring(.possession).logged(as: "possession").cors(.clients) }
     }
 
@@ -101,7 +108,7 @@ struct PossessionRoutes: Sendable {
             let left = Int(entry.facts.expiresIn.rounded(.up)) + 1
             let held = try await room.hold(exchange, for: min(Int(wait), left)) {
                 let state = try await steps.state(of: entry)
-                return ends.contains(state) ? Look.found(state) : .nothing(state, topic)
+                return ends.contains(state) ? Poll.found(state) : .nothing(state, topic)
             }
             let isLate = Int(wait) >= left && !ends.contains(held.found)
             let state = isLate ? try await steps.state(of: entry) : held.found

@@ -128,7 +128,9 @@ struct ProveMembers {
         // What the page adds must be there once: some readers take the first of two.
         if let query = text.split(separator: "?", maxSplits: 1).dropFirst().first,
             ["asc", "authid", "pc"].contains(query.prefix { $0 != "=" }.lowercased())
-        { throw .invalid("finalTargetUrl") }
+        {
+            throw .invalid("finalTargetUrl")
+        }
         guard Client.isRegistered(origin, among: client.webOrigins) else {
             throw .malformed(
                 "field 'finalTargetUrl' is invalid: \(origin) is not a web origin of the client; an administrator "

@@ -30,16 +30,6 @@ struct KeysResealCommand: AsyncParsableCommand {
         do {
             use = try await OneOffDatabase.use(conninfo, statementTimeout: .seconds(60)) { database in
                 let resealing = KeyResealing(store: DataKeyStore(database), keyring: keyring)
-                let moved = try await resealing.moveVersion0Secrets()
-                for (purpose, count) in moved.moved.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-                    say("Put under data keys, of version 0: \(count) of kind \(purpose.rawValue).")
-                }
-                if moved.version0Connections > 0 {
-                    say(
-                        "Secrets of version 0 are left where they are: "
-                            + "\(moved.version0Connections) connections of version 0, "
-                            + "which could not read them any more, are open. Stop those servers, and run this again.")
-                }
                 // The report below names a missing line together with what depends on it.
                 do {
                     let count = try await resealing.resealDataKeys {

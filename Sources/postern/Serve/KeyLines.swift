@@ -30,7 +30,7 @@ enum KeyLines {
     /// One sentence per line of the file, in its order.
     static func sentences(_ use: KeyLineUse, keyring: Keyring) -> [String] {
         let removable = Set(use.removable(from: keyring))
-        var sentences = keyring.keys.enumerated().map { index, key in
+        return keyring.keys.enumerated().map { index, key in
             let place = index == 0 ? "newest" : "older"
             guard let protects = use.sentence(for: key.name) else {
                 return removable.contains(key.name)
@@ -39,12 +39,6 @@ enum KeyLines {
             }
             return "line \(key.name) (\(place)): \(protects)" + (index == 0 ? "" : advice(use.counts[key.name] ?? [:]))
         }
-        if let unknown = use.unknownSentence {
-            sentences.append(
-                "not known which line: \(unknown), made by version 0; "
-                    + "keep every line until they have refreshed, moved or ended")
-        }
-        return sentences
     }
 
     private static func advice(_ counts: [KeyLineUse.Kind: Int]) -> String {

@@ -37,7 +37,7 @@ class Failovers:
     USUAL = ["switchover", "kill_the_primary", "kill_postgresql_of_the_primary"]
     SEEN = """
         SELECT (SELECT count(*) FROM postern.session), (SELECT coalesce(sum(generation), 0) FROM postern.session),
-               (SELECT count(*) FROM postern.audit_event), (SELECT count(*) FROM postern.mail_outbox)"""
+               (SELECT count(*) FROM postern.audit_event), (SELECT count(*) FROM postern.message_outbox)"""
 
     def __init__(self, cluster):
         self._cluster = cluster

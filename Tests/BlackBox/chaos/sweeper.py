@@ -10,9 +10,9 @@ from harness.world import World
 from .load import Mixed
 
 EXPIRED = """
-INSERT INTO postern.mail_outbox
-SELECT copy.* FROM (SELECT * FROM postern.mail_outbox AS o WHERE o.state = 'sent' LIMIT 1) AS m, generate_series(1, {rows}) AS n,
-       LATERAL jsonb_populate_record(NULL::postern.mail_outbox, to_jsonb(m) || jsonb_build_object(
+INSERT INTO postern.message_outbox
+SELECT copy.* FROM (SELECT * FROM postern.message_outbox AS o WHERE o.state = 'sent' LIMIT 1) AS m, generate_series(1, {rows}) AS n,
+       LATERAL jsonb_populate_record(NULL::postern.message_outbox, to_jsonb(m) || jsonb_build_object(
            'id', gen_random_uuid(), 'created_at', now() - interval '30 days' - make_interval(secs => n))) AS copy;
 """
 BATCH = 20_000
@@ -45,12 +45,12 @@ class Windows:
 
 def left(cluster):
     """Expired rows that are still there."""
-    return int(cluster.value("SELECT count(*) FROM postern.mail_outbox WHERE created_at < now() - interval '7 days'"))
+    return int(cluster.value("SELECT count(*) FROM postern.message_outbox WHERE created_at < now() - interval '7 days'"))
 
 
 def begun(cluster, longest=60):
     """Waits until the sweeper, which looks every five seconds, has moved on."""
-    query = "SELECT block FROM postern.sweep_cursor WHERE table_name = 'mail_outbox'"
+    query = "SELECT block FROM postern.sweep_cursor WHERE table_name = 'message_outbox'"
     block, ends = cluster.value(query), time.monotonic() + longest
     while cluster.value(query) == block:
         assert time.monotonic() < ends, f"the sweeper did nothing for {longest} s"
@@ -75,7 +75,7 @@ def main():
         held = world.cluster.hold("SELECT pg_advisory_lock(postern.lock_of_sweep());")
         for _ in range(-(-options.rows // BATCH)):
             world.cluster.sql(EXPIRED.format(rows=BATCH))
-        world.cluster.sql("VACUUM ANALYZE postern.mail_outbox")
+        world.cluster.sql("VACUUM ANALYZE postern.message_outbox")
         load = Mixed(realm, [world.node], families, history=windows).start()
         deleted = 0
         try:

@@ -64,7 +64,7 @@ class Device(DPoPApp):
             f"SELECT u.realm_id, {literal(self.id)}::uuid, '\\x{unb64url(self.key.thumbprint).hex()}', "
             f"'\\x{b''.join(map(unb64url, point)).hex()}', u.id, k.id, now(), now() + {literal(probation)}::interval "
             "FROM postern.user_account AS u JOIN postern.client AS k USING (realm_id) JOIN postern.realm AS r ON r.id = u.realm_id "
-            f"WHERE r.slug = {literal(self.realm.slug)} AND u.email_key = lower({literal(self.email)}) AND k.client_id = {literal(self.client_id)}")
+            f"WHERE r.slug = {literal(self.realm.slug)} AND u.address_key = lower({literal(self.email)}) AND k.client_id = {literal(self.client_id)}")
 
     def remove(self):
         """As if the owner had removed it."""

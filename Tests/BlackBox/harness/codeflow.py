@@ -62,7 +62,7 @@ class Flow:
             f" u.security_stamp, now(), ROW('{session}', '\\x00000000000000000000000000000000', NULL, '{{}}', '{{}}', {array}, 0, 0,"
             " '192.0.2.1', '\\x00000000')::postern.new_session, NULL, NULL, NULL)"
             " FROM postern.user_account u JOIN postern.realm r ON r.id = u.realm_id JOIN postern.client c ON c.realm_id = r.id"
-            f" WHERE r.slug = {literal(self.realm.slug)} AND u.email_key = {literal(email.lower())}"
+            f" WHERE r.slug = {literal(self.realm.slug)} AND u.address_key = {literal(email.lower())}"
             f" AND c.client_id = {literal(self.app.client_id)};")
         return session
 

@@ -11,7 +11,7 @@ HOUSEKEEPING = ["sweep_cursor", "webhook_cursor", "webhook_subject", "realm", "s
 
 
 #: Which rows are messages, and which become a call to a webhook that wants all events.
-FRESH = {"mail_outbox": "created_at >= '{began}'", "audit_event": "event IN (SELECT event FROM postern.event_type)"}
+FRESH = {"message_outbox": "created_at >= '{began}'", "audit_event": "event IN (SELECT event FROM postern.event_type)"}
 
 
 @dataclass
@@ -62,9 +62,9 @@ class Meter:
         """Waits until everything that was asked for is decided, and what was queued has left."""
         deadline = time.monotonic() + timeout
         while self.realm.world.cluster.value(
-                f"SELECT EXISTS (SELECT FROM postern.auth_session WHERE realm_id = '{self._id}' AND pending)"
-                f" OR EXISTS (SELECT FROM postern.transaction WHERE realm_id = '{self._id}' AND kind = 'approval' AND resolved_at IS NULL)"
-                f" OR EXISTS (SELECT FROM postern.mail_outbox WHERE realm_id = '{self._id}' AND state = 'queued')") == "t":
+                f"SELECT EXISTS (SELECT FROM postern.sign_in_request WHERE realm_id = '{self._id}' AND pending)"
+                f" OR EXISTS (SELECT FROM postern.device_request WHERE realm_id = '{self._id}' AND kind = 'approval' AND resolved_at IS NULL)"
+                f" OR EXISTS (SELECT FROM postern.message_outbox WHERE realm_id = '{self._id}' AND state = 'queued')") == "t":
             assert time.monotonic() < deadline, "the worker does not come to an end"
             time.sleep(0.005)
 
@@ -84,7 +84,7 @@ class Meter:
                 grown.tables.append((name, int(count), int(size), int(largest)))
             if int(lasting):
                 grown.lasting[name] = int(lasting)
-            grown.messages += int(fresh) if name == "mail_outbox" else 0
+            grown.messages += int(fresh) if name == "message_outbox" else 0
             grown.calls += int(fresh) if name == "audit_event" else 0
         grown.calls += len(self.phones.messages) - self._called
         return grown

@@ -35,7 +35,7 @@ def set_code(world, realm, email, code):
     pepper = Pepper(world, realm)
     changed = world.cluster.sql(
         f"UPDATE postern.login_code SET mac = sha256(salt || '\\x{pepper.of_address(email, code).hex()}'::bytea) "
-        f"WHERE realm_id = '{pepper.realm}' AND email_key = '{email.lower()}' RETURNING 1;"
+        f"WHERE realm_id = '{pepper.realm}' AND address_key = '{email.lower()}' RETURNING 1;"
     )
     assert changed, f"{email} has no live code"
     return code

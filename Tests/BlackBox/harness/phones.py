@@ -67,7 +67,7 @@ class Phones:
             f" WHERE realm = '{self.realm.slug}' AND name = 'test';")
         # Notices that no test waited for would be tried for days.
         self.realm.world.cluster.sql(
-            "DELETE FROM postern.mail_outbox AS m USING postern.realm AS r"
+            "DELETE FROM postern.message_outbox AS m USING postern.realm AS r"
             f" WHERE r.id = m.realm_id AND r.slug = '{self.realm.slug}' AND m.channel <> 'email' AND m.state = 'queued'")
         self._server.shutdown()
         self._server.server_close()

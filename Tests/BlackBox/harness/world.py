@@ -111,7 +111,7 @@ class World:
     def settle_messages(self, timeout=10.0):
         """Waits until every message is sent or dead: a mail server has a message before the sender records that it was sent."""
         deadline = time.monotonic() + timeout
-        while queued := self.cluster.sql("SELECT template, recipient, attempts FROM postern.mail_outbox WHERE state = 'queued'"):
+        while queued := self.cluster.sql("SELECT template, recipient, attempts FROM postern.message_outbox WHERE state = 'queued'"):
             assert time.monotonic() < deadline, f"messages still in the queue: {queued}"
             time.sleep(0.02)
 

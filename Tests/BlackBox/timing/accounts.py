@@ -67,27 +67,27 @@ class Accounts:
     def ids(self, emails):
         """The ids of users, in the order of the addresses."""
         rows = dict(self._run(
-            f"SELECT u.email_key, u.id FROM postern.user_account AS u WHERE u.realm_id = {literal(self.id)} AND u.email_key = ANY ({literal(emails)});"
+            f"SELECT u.address_key, u.id FROM postern.user_account AS u WHERE u.realm_id = {literal(self.id)} AND u.address_key = ANY ({literal(emails)});"
         ))
         return [rows[email] for email in emails]
 
     def with_links(self, emails):
         """Gives each user a live link that nobody knows, and returns the users' ids."""
         self._run(
-            "INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, email_key, source, security_stamp, expires_at) "
-            "SELECT u.realm_id, u.id, sha256(uuid_send(gen_random_uuid())), uuid_send(gen_random_uuid()), u.email_key, '192.0.2.1', u.security_stamp, "
+            "INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, address_key, source, security_stamp, expires_at) "
+            "SELECT u.realm_id, u.id, sha256(uuid_send(gen_random_uuid())), uuid_send(gen_random_uuid()), u.address_key, '192.0.2.1', u.security_stamp, "
             f"       now() + interval '9 minutes' FROM postern.user_account AS u WHERE u.realm_id = {literal(self.id)} "
-            f"   AND u.email_key = ANY ({literal(emails)}); ANALYZE postern.login_link;"
+            f"   AND u.address_key = ANY ({literal(emails)}); ANALYZE postern.login_link;"
         )
         return self.ids(emails)
 
     def with_codes(self, emails):
         """Gives each user a live code that nobody knows."""
         self._run(
-            "INSERT INTO postern.login_code (realm_id, email_key, id, user_id, expires_at, salt, mac) "
-            "SELECT u.realm_id, u.email_key, gen_random_uuid(), u.id, now() + interval '9 minutes', "
+            "INSERT INTO postern.login_code (realm_id, address_key, id, user_id, expires_at, salt, mac) "
+            "SELECT u.realm_id, u.address_key, gen_random_uuid(), u.id, now() + interval '9 minutes', "
             "       uuid_send(gen_random_uuid()), sha256(uuid_send(gen_random_uuid())) "
-            f"  FROM postern.user_account AS u WHERE u.realm_id = {literal(self.id)} AND u.email_key = ANY ({literal(emails)}); "
+            f"  FROM postern.user_account AS u WHERE u.realm_id = {literal(self.id)} AND u.address_key = ANY ({literal(emails)}); "
             "ANALYZE postern.login_code;"
         )
         return emails
@@ -102,7 +102,7 @@ class Accounts:
             f"WITH wanted (email, id) AS (VALUES {rows}), made AS ("
             "INSERT INTO postern.passkey (realm_id, user_id, rp_id, credential_id, public_key, backup_eligible, backup_state) "
             f"SELECT u.realm_id, u.id, {literal(self.realm.host)}, w.id, '\\x{public}'::bytea, false, false "
-            f"  FROM wanted AS w JOIN postern.user_account AS u ON u.realm_id = {literal(self.id)} AND u.email_key = w.email "
+            f"  FROM wanted AS w JOIN postern.user_account AS u ON u.realm_id = {literal(self.id)} AND u.address_key = w.email "
             "RETURNING credential_id, user_id, id) "
             "SELECT encode(m.credential_id, 'hex'), encode(u.user_handle, 'hex'), m.id FROM made AS m JOIN postern.user_account AS u "
             f"    ON u.realm_id = {literal(self.id)} AND u.id = m.user_id;"

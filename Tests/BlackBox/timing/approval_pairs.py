@@ -218,7 +218,7 @@ class Proofs:
 
     def _update(self, tokens, change):
         names = ", ".join(literal(parts(token)[1]["jti"]) for token in tokens)
-        self.accounts.world.cluster.sql(f"UPDATE postern.transaction AS t SET {change} WHERE t.auth_id IN ({names}); ANALYZE postern.transaction;")
+        self.accounts.world.cluster.sql(f"UPDATE postern.device_request AS t SET {change} WHERE t.auth_id IN ({names}); ANALYZE postern.device_request;")
         return tokens
 
     def passed(self, tokens):

@@ -158,9 +158,9 @@ class Experiment:
         """1 ms of work more for addresses that begin with `slow`: in this database only, the server knows nothing of it."""
         self.world.cluster.sql(
             "CREATE FUNCTION postern.planted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-            "IF NEW.email_key LIKE 'slow%' THEN PERFORM pg_sleep(0.001); END IF; RETURN NEW; END $$;"
+            "IF NEW.address_key LIKE 'slow%' THEN PERFORM pg_sleep(0.001); END IF; RETURN NEW; END $$;"
             "GRANT EXECUTE ON FUNCTION postern.planted() TO postern_app;"
-            f"CREATE TRIGGER planted BEFORE INSERT ON postern.auth_session FOR EACH ROW WHEN (NEW.realm_id = {literal(self.accounts.id)}) "
+            f"CREATE TRIGGER planted BEFORE INSERT ON postern.sign_in_request FOR EACH ROW WHEN (NEW.realm_id = {literal(self.accounts.id)}) "
             "EXECUTE FUNCTION postern.planted();"
         )
 

@@ -82,21 +82,24 @@ struct OutboxFixture: Sendable {
     /// Queues a mail `age` seconds ago that was tried `attempts` times. - Returns: its id.
     @discardableResult
     func queue(
-        _ content: MailPayload.Content = .otp(code: "123456", minutes: 10), to recipient: String = "ada@example.com",
+        _ content: MessagePayload.Content = .otp(code: "123456", minutes: 10), to recipient: String = "ada@example.com",
         age: Double = 0, attempts: Int32 = 0, tampered: Bool = false, realm: UUIDValue? = nil
     ) async throws -> UUIDValue {
         let realm = realm ?? self.realm
         let id = UUIDValue.random()
-        let payload = MailPayload(originHost: "auth.example.com", content: content)
+        let payload = MessagePayload(originHost: "auth.example.com", content: content)
         var sealed = try payload.sealed(under: keyring, realm: realm, mail: id)
         if tampered { sealed[20] ^= 1 }
         try await administrator.execute(
             Statement(
                 name: "queue",
                 sql: """
-                    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload, attempts, created_at,
+                    INSERT INTO postern.message_outbox (realm_id, id, recipient, template, purpose, payload, attempts, created_at,
                                                      not_before, expires_at)
-                    VALUES ($1, $2, $3, $4, $5, $7, now() - make_interval(secs => $6), now() - make_interval(secs => $6),
+                    VALUES ($1, $2, $3, $4,
+                            CASE WHEN EXISTS (SELECT FROM postern.user_account AS u
+                                               WHERE u.realm_id = $1 AND lower(u.email) = lower($3))
+                                 THEN 'sign-in' ELSE 'register' END, $5, $7, now() - make_interval(secs => $6), now() - make_interval(secs => $6),
                             now() - make_interval(secs => $6) + interval '24 hours')
                     """, effect: .once),
             [
@@ -128,7 +131,10 @@ struct OutboxFixture: Sendable {
             Statement(
                 name: "queue_notice",
                 sql:
-                    "INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, detail) VALUES ($1, $2, $3, $4, $5)",
+                    """
+                    INSERT INTO postern.message_outbox (realm_id, id, recipient, template, purpose, detail)
+                    VALUES ($1, $2, $3, $4, 'notice', $5)
+                    """,
                 effect: .once),
             [.uuid(realm), .uuid(id), .text(recipient), .text(template), .json(detail)])
         return id
@@ -139,14 +145,14 @@ struct OutboxFixture: Sendable {
         by channel: Channel, code: String = "123456", to recipient: String = "+4915112345678", locale: String? = nil,
         lifetime: Double = 600
     ) async throws -> UUIDValue {
-        let payload = MailPayload(
+        let payload = MessagePayload(
             originHost: "auth.example.com", content: .otp(code: code, minutes: 10))
         let id = UUIDValue.random()
         try await administrator.execute(
             Statement(
                 name: "queue_message",
                 sql: """
-                    INSERT INTO postern.mail_outbox (realm_id, id, channel, recipient, template, purpose, payload, locale,
+                    INSERT INTO postern.message_outbox (realm_id, id, channel, recipient, template, purpose, payload, locale,
                                                      expires_at)
                     VALUES ($1, $2, $3, $4, 'otp', 'sign-in', $5, $6, now() + make_interval(secs => $7))
                     """, effect: .once),
@@ -172,7 +178,7 @@ struct OutboxFixture: Sendable {
             Statement(
                 name: "shift",
                 sql: """
-                    UPDATE postern.mail_outbox SET created_at = created_at - make_interval(secs => $2),
+                    UPDATE postern.message_outbox SET created_at = created_at - make_interval(secs => $2),
                            not_before = not_before - make_interval(secs => $2),
                            expires_at = expires_at - make_interval(secs => $2)
                      WHERE id = $1
@@ -184,7 +190,8 @@ struct OutboxFixture: Sendable {
     func endLease(of mail: UUIDValue) async throws {
         try await administrator.execute(
             Statement(
-                name: "end_lease", sql: "UPDATE postern.mail_outbox SET not_before = now() WHERE id = $1", effect: .once
+                name: "end_lease", sql: "UPDATE postern.message_outbox SET not_before = now() WHERE id = $1",
+                effect: .once
             ),
             [.uuid(mail)])
     }
@@ -198,7 +205,7 @@ struct OutboxFixture: Sendable {
                     SELECT state, attempts, last_error, payload IS NOT NULL,
                            extract(epoch FROM not_before - clock_timestamp())::float8,
                            extract(epoch FROM not_before - created_at)::float8
-                      FROM postern.mail_outbox WHERE id = $1
+                      FROM postern.message_outbox WHERE id = $1
                     """, effect: .readOnly),
             [.uuid(mail)]
         ) { (row) throws(StoreError) in

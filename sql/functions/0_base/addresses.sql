@@ -1,14 +1,14 @@
 -- E-mail addresses and phone numbers as they are compared, and whose they are.
 SET LOCAL ROLE postern_owner;
 
--- Folds ASCII letters only, as the generated columns email_key do. The collation is that of those columns: with another
--- one their indexes would be of no use, and a search would read all users of the realm.
-CREATE OR REPLACE FUNCTION postern.email_key(p_email text) RETURNS text
+-- Folds ASCII letters only, as the generated columns address_key do. The collation is that of those columns: with
+-- another one their indexes would be of no use, and a search would read all users of the realm.
+CREATE OR REPLACE FUNCTION postern.address_key(p_email text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN lower(p_email COLLATE "C") COLLATE "default";
-COMMENT ON FUNCTION postern.email_key IS
+COMMENT ON FUNCTION postern.address_key IS
     'The key of an address or phone number: two spellings of one mailbox have the same';
-GRANT EXECUTE ON FUNCTION postern.email_key TO postern_app;
+GRANT EXECUTE ON FUNCTION postern.address_key TO postern_app;
 
 -- Who has proven it; else whose primary address it would be; else a phone number's first claimant.
 CREATE OR REPLACE FUNCTION postern.find_user(p_realm uuid, p_email text) RETURNS uuid
@@ -16,11 +16,11 @@ LANGUAGE sql STABLE
 AS $$
     SELECT coalesce(
         (SELECT i.user_id FROM postern.user_identifier AS i
-          WHERE i.realm_id = p_realm AND i.proven_key = postern.email_key(p_email)),
+          WHERE i.realm_id = p_realm AND i.proven_key = postern.address_key(p_email)),
         (SELECT u.id FROM postern.user_account AS u
-          WHERE u.realm_id = p_realm AND u.email_key = postern.email_key(p_email)),
+          WHERE u.realm_id = p_realm AND u.address_key = postern.address_key(p_email)),
         (SELECT i.user_id FROM postern.user_identifier AS i
-          WHERE i.realm_id = p_realm AND i.key = postern.email_key(p_email) AND i.proven_key IS NULL
+          WHERE i.realm_id = p_realm AND i.key = postern.address_key(p_email) AND i.proven_key IS NULL
             AND i.kind = 'phone'
           ORDER BY NOT i.is_primary, i.added_at, i.id LIMIT 1))
 $$;

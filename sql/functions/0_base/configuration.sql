@@ -90,8 +90,6 @@ BEGIN
         'approvals', postern.approvals_config(r.id),
         'channels', postern.configured_channels(r.id),
         'address_rules', postern.configured_address_rules(r.id),
-        'domains', (SELECT coalesce(jsonb_agg(d.domain ORDER BY d.domain), '[]')
-                      FROM postern.realm_domain AS d WHERE d.realm_id = r.id AND d.app IS NULL),
         'scopes', (SELECT coalesce(jsonb_agg(jsonb_build_object(
                               'name', s.name, 'description', s.description, 'resources', s.resources,
                               'in_discovery', s.in_discovery, 'enabled', s.enabled) ORDER BY s.name), '[]')
@@ -108,7 +106,6 @@ BEGIN
                                'secret_hash', encode(c.secret_hash, 'hex'),
                                'previous_secret_hash', CASE WHEN c.previous_secret_expires_at > now()
                                    THEN encode(c.previous_secret_hash, 'hex') END,
-                               'previous_secret_expires_at', extract(epoch FROM c.previous_secret_expires_at),
                                'permissions', c.permissions, 'resources', c.resources,
                                'consent', c.consent, 'require_pkce', c.require_pkce, 'require_par', c.require_par,
                                'home_uri', c.home_uri,
@@ -119,12 +116,6 @@ BEGIN
                                                  FROM postern.logout_uri AS x
                                                 WHERE x.realm_id = c.realm_id AND x.client = c.id
                                                   AND x.kind = 'post-logout'),
-                               'has_backchannel', EXISTS (SELECT FROM postern.logout_uri AS x
-                                                           WHERE x.realm_id = c.realm_id AND x.client = c.id
-                                                             AND x.kind = 'backchannel'),
-                               'service_account', (SELECT jsonb_build_object('id', a.id, 'name', a.name)
-                                                     FROM postern.service_account AS a WHERE a.realm_id = c.realm_id
-                                                          AND a.client = c.id),
                                'origins', (SELECT coalesce(jsonb_agg(o.origin ORDER BY o.origin), '[]') FROM (
                                                SELECT w.origin FROM postern.client_web_origin AS w
                                                 WHERE w.realm_id = c.realm_id AND w.client = c.id

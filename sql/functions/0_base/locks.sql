@@ -1,16 +1,16 @@
 -- Every advisory lock of this schema, one function per class: the key to pass to pg_advisory_xact_lock or its try form.
--- One more lock stands in a trigger of migration 0018: mail_queue_full, per realm.
+-- One more lock stands in the trigger message_admission: mail_queue_full, per realm.
 SET LOCAL ROLE postern_owner;
 
-CREATE OR REPLACE FUNCTION postern.lock_of_requests(p_realm uuid, p_email_key text) RETURNS bigint
+CREATE OR REPLACE FUNCTION postern.lock_of_requests(p_realm uuid, p_address_key text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN hashtextextended(p_email_key, uuid_hash_extended(p_realm, 1));
+RETURN hashtextextended(p_address_key, uuid_hash_extended(p_realm, 1));
 COMMENT ON FUNCTION postern.lock_of_requests IS 'Workers decide the requests of one address one after another';
 GRANT EXECUTE ON FUNCTION postern.lock_of_requests TO postern_app;
 
-CREATE OR REPLACE FUNCTION postern.lock_of_codes(p_realm uuid, p_email_key text, p_device uuid) RETURNS bigint
+CREATE OR REPLACE FUNCTION postern.lock_of_codes(p_realm uuid, p_address_key text, p_device uuid) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN p_device IS NULL THEN hashtextextended(p_email_key, uuid_hash_extended(p_realm, 2))
+RETURN CASE WHEN p_device IS NULL THEN hashtextextended(p_address_key, uuid_hash_extended(p_realm, 2))
             ELSE hashtextextended(p_device::text, uuid_hash_extended(p_realm, 16)) END;
 COMMENT ON FUNCTION postern.lock_of_codes IS
     'Codes of one address are tried one after another; a known device has a lock of its own';
@@ -86,20 +86,5 @@ CREATE OR REPLACE FUNCTION postern.lock_of_sweep() RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN hashtextextended('postern.sweep', 0);
 COMMENT ON FUNCTION postern.lock_of_sweep IS 'One sweeper runs at a time';
-
--- Kept for older binaries.
-
--- An older binary does not know the outcome busy: an error that it answers with 503 takes its place.
-CREATE OR REPLACE FUNCTION postern.refuse_busy(p_outcome text) RETURNS void
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    IF p_outcome = 'busy' THEN
-        RAISE EXCEPTION USING ERRCODE = 'lock_not_available', MESSAGE = 'another request of this account is under way';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION postern.refuse_busy IS 'Raises lock_not_available when a statement answered busy';
-GRANT EXECUTE ON FUNCTION postern.refuse_busy TO postern_app;
 
 RESET ROLE;

@@ -1,4 +1,4 @@
--- Which binaries and schemas go together (migration 40).
+-- Which binaries and schemas go together.
 SET LOCAL ROLE postern_owner;
 
 -- One row. A database whose functions have no number has set 0.

@@ -39,9 +39,9 @@ BEGIN
             ON CONFLICT (table_name) DO UPDATE SET block = excluded.block;
     END LOOP;
     -- Mail that was not sent in time.
-    UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, detail = NULL,
+    UPDATE postern.message_outbox AS m SET state = 'dead', payload = NULL, detail = NULL,
         last_error = CASE WHEN m.channel = 'email' THEN coalesce(m.last_error, 'expired') ELSE 'expired' END
-     WHERE (m.realm_id, m.id) IN (SELECT d.realm_id, d.id FROM postern.mail_outbox AS d
+     WHERE (m.realm_id, m.id) IN (SELECT d.realm_id, d.id FROM postern.message_outbox AS d
                                    WHERE d.state = 'queued' AND d.not_before <= now()
                                      AND d.expires_at <= now() AND d.realm_id <> ALL (v_without)
                                    LIMIT p_batch FOR NO KEY UPDATE SKIP LOCKED);

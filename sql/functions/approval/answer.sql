@@ -15,7 +15,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_device postern.device_key;
-    v_asked postern.transaction;
+    v_asked postern.device_request;
     v_decision text;
 BEGIN
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
@@ -45,7 +45,7 @@ BEGIN
     END IF;
     v_decision := CASE WHEN p_decision = 'approve' AND v_asked.match_number <> p_match_number THEN 'number_mismatch'
                        ELSE p_decision END;
-    PERFORM FROM postern.move_transaction(
+    PERFORM FROM postern.move_device_request(
         p_realm, p_approval, '{open}', CASE v_decision WHEN 'approve' THEN 'passed' ELSE 'failed' END);
     IF FOUND THEN
         PERFORM postern.record_answer(v_asked, v_device, v_decision, p_source);
@@ -65,10 +65,10 @@ GRANT EXECUTE ON FUNCTION postern.answer_approval TO postern_app;
 
 -- Not by =: the index of the user's requests, of which there may be hundreds, looks as good as that of the one id.
 CREATE OR REPLACE FUNCTION postern.approval_shown_to(p_device postern.device_key, p_approval uuid)
-RETURNS SETOF postern.transaction
+RETURNS SETOF postern.device_request
 LANGUAGE sql STABLE ROWS 1
 AS $$
-    SELECT t.* FROM postern.transaction AS t
+    SELECT t.* FROM postern.device_request AS t
      WHERE t.realm_id = p_device.realm_id AND t.id = p_approval AND t.kind = 'approval' AND t.is_shown
        AND t.user_id IS NOT DISTINCT FROM p_device.user_id AND t.expires_at > now()
        AND (t.state = 'open' OR t.decision IS NOT NULL)
@@ -77,14 +77,14 @@ COMMENT ON FUNCTION postern.approval_shown_to IS
     'A live request for approval that a device was shown, answered or not; no row for any other id';
 
 CREATE OR REPLACE FUNCTION postern.record_answer(
-    p_approval postern.transaction, p_device postern.device_key, p_decision text, p_source text)
+    p_approval postern.device_request, p_device postern.device_key, p_decision text, p_source text)
 RETURNS void
 LANGUAGE plpgsql
 AS $$
 DECLARE
     v_realm uuid := p_approval.realm_id;
 BEGIN
-    UPDATE postern.transaction AS t
+    UPDATE postern.device_request AS t
        SET decision = p_decision, decided_at = now(), decided_by = p_device.id,
            security_stamp = (SELECT u.security_stamp FROM postern.user_account AS u
                               WHERE u.realm_id = v_realm AND u.id = p_device.user_id),

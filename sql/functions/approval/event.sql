@@ -11,15 +11,15 @@ LANGUAGE plpgsql STABLE ROWS 1 SECURITY DEFINER SET search_path = pg_catalog, po
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_event postern.transaction;
+    v_event postern.device_request;
 BEGIN
     -- Two statements: the plan of one that decides between two indexes at run time uses neither.
     IF p_hint IS NULL THEN
-        SELECT t.* INTO v_event FROM postern.transaction AS t
+        SELECT t.* INTO v_event FROM postern.device_request AS t
          WHERE t.realm_id = p_realm AND t.event_id = p_event_id AND t.client = p_client AND t.kind = 'approval'
            AND t.expires_at > now() - interval '24 hours';
     ELSE
-        SELECT t.* INTO v_event FROM postern.transaction AS t
+        SELECT t.* INTO v_event FROM postern.device_request AS t
          WHERE t.realm_id = p_realm AND t.client = p_client AND t.kind = 'approval' AND t.event_id IS NOT NULL
            AND lower(t.hint COLLATE "C") = lower(p_hint COLLATE "C") AND t.created_at > postern.approvals_since()
            AND t.state = 'open' AND t.expires_at > now()

@@ -12,12 +12,12 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_asked postern.transaction;
+    v_asked postern.device_request;
     v_early boolean;
 BEGIN
-    SELECT t.* INTO v_asked FROM postern.transaction AS t
+    SELECT t.* INTO v_asked FROM postern.device_request AS t
      WHERE t.realm_id = p_realm AND t.id = p_id AND t.kind = 'approval' FOR NO KEY UPDATE SKIP LOCKED;
-    IF NOT FOUND AND EXISTS (SELECT FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.id = p_id) THEN
+    IF NOT FOUND AND EXISTS (SELECT FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id) THEN
         outcome := 'busy';
         RETURN;
     END IF;
@@ -39,7 +39,7 @@ BEGIN
         decided_by := v_asked.decided_by;
         cotter := v_asked.event_id IS NOT NULL;
     ELSIF outcome IN ('slow_down', 'pending') THEN
-        UPDATE postern.transaction AS t
+        UPDATE postern.device_request AS t
            SET polled_at = CASE WHEN v_early THEN t.polled_at ELSE now() END,
                poll_interval = CASE WHEN v_early THEN least(t.poll_interval + 5, 60) ELSE t.poll_interval END
          WHERE t.realm_id = p_realm AND t.id = p_id;
@@ -55,7 +55,7 @@ CREATE OR REPLACE FUNCTION postern.use_authentication(p_realm uuid, p_id uuid) R
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 BEGIN
-    PERFORM FROM postern.move_transaction(p_realm, p_id, '{passed}', 'redeemed');
+    PERFORM FROM postern.move_device_request(p_realm, p_id, '{passed}', 'redeemed');
     RETURN FOUND;
 END
 $$;

@@ -50,7 +50,7 @@ BEGIN
         RETURN;
     END IF;
     PERFORM postern.use_proof(p_realm);
-    UPDATE postern.transaction AS t SET state = 'failed', reason = 'replaced', ended_at = now(), expires_at = now()
+    UPDATE postern.device_request AS t SET state = 'failed', reason = 'replaced', ended_at = now(), expires_at = now()
      WHERE t.realm_id = p_realm AND t.kind = 'approval' AND t.client = p_client
        AND lower(t.hint COLLATE "C") = lower(p_hint COLLATE "C") AND t.source = p_source
        AND t.created_at > postern.approvals_since() AND t.state = 'open' AND t.expires_at > now()
@@ -59,7 +59,7 @@ BEGIN
         -- The first eight digits of such a UUID are random.
         event_id := CASE WHEN p_is_event
             THEN greatest(1, ('x' || left(gen_random_uuid()::text, 8))::bit(32)::integer & 2147483647) END;
-        INSERT INTO postern.transaction AS t (
+        INSERT INTO postern.device_request AS t (
             realm_id, id, kind, expires_at, client, source, jkt, match_number, detail, event, event_id, hint,
             binding_message, challenge)
         VALUES (p_realm, p_id, 'approval', now() + make_interval(secs => p_lifetime), p_client, p_source,

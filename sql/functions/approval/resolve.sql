@@ -25,7 +25,7 @@ $$;
 COMMENT ON FUNCTION postern.hinted_user IS 'The enabled user that a hint means; NULL when there is none';
 
 -- An ID token of before the account was secured (admin.secure_user) may be a thief's.
-CREATE OR REPLACE FUNCTION postern.is_asked_by_token(p_approval postern.transaction, p_user uuid) RETURNS boolean
+CREATE OR REPLACE FUNCTION postern.is_asked_by_token(p_approval postern.device_request, p_user uuid) RETURNS boolean
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
@@ -39,7 +39,7 @@ COMMENT ON FUNCTION postern.is_asked_by_token IS
 -- How well an asker is known: 2, with an ID token of a known device of the person; 1, a confidential client that the
 -- person is signed in to; 0, a stranger. A stranger asks at a confidential client too: its form takes any address.
 -- Anybody can ask in the name of a public client. So no request does anything to those of a higher rank.
-CREATE OR REPLACE FUNCTION postern.rank_of_asker(p_approval postern.transaction, p_user uuid) RETURNS integer
+CREATE OR REPLACE FUNCTION postern.rank_of_asker(p_approval postern.device_request, p_user uuid) RETURNS integer
 LANGUAGE sql STABLE
 AS $$
     SELECT CASE WHEN postern.is_asked_by_token(p_approval, p_user) THEN 2
@@ -53,7 +53,7 @@ $$;
 COMMENT ON FUNCTION postern.rank_of_asker IS
     'Whether an ID token of the user came with a request (2), or its confidential client has a session of the user (1)';
 
-CREATE OR REPLACE FUNCTION postern.rank_of(p_approval postern.transaction) RETURNS integer
+CREATE OR REPLACE FUNCTION postern.rank_of(p_approval postern.device_request) RETURNS integer
 LANGUAGE sql IMMUTABLE
 RETURN coalesce((p_approval.detail ->> 'rank')::integer, 0);
 COMMENT ON FUNCTION postern.rank_of IS 'The rank of the asker of a request that is resolved';
@@ -61,7 +61,7 @@ COMMENT ON FUNCTION postern.rank_of IS 'The rank of the asker of a request that 
 -- What one account may be asked, over all its addresses and numbers and all clients; only a worker knows them together,
 -- so an asker is not told. Strangers have one budget; a client that the user is signed in to has its own, and requests
 -- with an ID token of a known device were counted by its session when they came.
-CREATE OR REPLACE FUNCTION postern.is_asked_too_often(p_approval postern.transaction, p_user uuid, p_rank integer)
+CREATE OR REPLACE FUNCTION postern.is_asked_too_often(p_approval postern.device_request, p_user uuid, p_rank integer)
 RETURNS boolean
 LANGUAGE plpgsql
 AS $$
@@ -76,7 +76,7 @@ COMMENT ON FUNCTION postern.is_asked_too_often IS
 
 -- Why no device shows a request; NULL: devices do. The asker learns nothing of it. Requests of a lower rank never fill
 -- the places of a request, and what the person refused of theirs does not hide it. The caller holds lock_of_approvals.
-CREATE OR REPLACE FUNCTION postern.why_hidden(p_approval postern.transaction, p_user uuid, p_rank integer)
+CREATE OR REPLACE FUNCTION postern.why_hidden(p_approval postern.device_request, p_user uuid, p_rank integer)
 RETURNS text
 LANGUAGE plpgsql STABLE
 AS $$
@@ -90,12 +90,12 @@ BEGIN
                           WHERE d.realm_id = p_approval.realm_id AND d.user_id = p_user
                             AND postern.device_may_approve(d)) THEN 'no_device'
         WHEN g.quiet_until > now() THEN 'quiet'
-        WHEN EXISTS (SELECT FROM postern.transaction AS t
+        WHEN EXISTS (SELECT FROM postern.device_request AS t
                       WHERE t.realm_id = p_approval.realm_id AND t.user_id = p_user AND t.client = p_approval.client
                         AND t.created_at > postern.approvals_since()
                         AND t.source = p_approval.source AND t.decision <> 'approve' AND postern.rank_of(t) >= p_rank
                         AND t.decided_at > greatest(now() - interval '60 seconds', g.resumed_at)) THEN 'refused'
-        WHEN (SELECT count(*) FROM postern.transaction AS t
+        WHEN (SELECT count(*) FROM postern.device_request AS t
                WHERE t.realm_id = p_approval.realm_id AND t.user_id = p_user AND t.is_shown AND t.state = 'open'
                  AND t.created_at > postern.approvals_since()
                  AND t.expires_at > now()
@@ -115,7 +115,7 @@ CREATE OR REPLACE FUNCTION postern.end_hinted_approvals(p_realm uuid, p_user uui
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    UPDATE postern.transaction AS t
+    UPDATE postern.device_request AS t
        SET state = 'failed', reason = 'hands', ended_at = clock_timestamp(), expires_at = now()
      WHERE t.realm_id = p_realm AND t.user_id = p_user AND t.kind = 'approval' AND t.state IN ('open', 'passed')
        AND t.created_at > postern.approvals_since() AND t.expires_at > now() AND lower(t.hint COLLATE "C") = p_key;
@@ -128,7 +128,7 @@ COMMENT ON FUNCTION postern.end_hinted_approvals IS
     'Ends a user''s requests for approval that name an identifier which the user has no more';
 
 -- False: another transaction resolves for this user, or the user is being deleted; nothing changed.
-CREATE OR REPLACE FUNCTION postern.resolve_approval(p_approval postern.transaction) RETURNS boolean
+CREATE OR REPLACE FUNCTION postern.resolve_approval(p_approval postern.device_request) RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -148,20 +148,20 @@ BEGIN
     END IF;
     IF v_hidden IS NULL THEN
         -- By another hint for the same user. To its asker it stays as it is: who is meant shows nowhere.
-        UPDATE postern.transaction AS t SET is_shown = false
+        UPDATE postern.device_request AS t SET is_shown = false
          WHERE t.realm_id = v_realm AND t.user_id = v_user AND t.is_shown AND t.state = 'open'
            AND t.created_at > postern.approvals_since()
            AND t.client = p_approval.client AND t.source = p_approval.source
            AND postern.rank_of(t) <= v_rank;
         -- It takes the place of one of a lower rank.
-        UPDATE postern.transaction AS t SET is_shown = false
+        UPDATE postern.device_request AS t SET is_shown = false
          WHERE v_rank > 0 AND t.realm_id = v_realm
-           AND t.id IN (SELECT o.id FROM postern.transaction AS o
+           AND t.id IN (SELECT o.id FROM postern.device_request AS o
                          WHERE o.realm_id = v_realm AND o.user_id = v_user AND o.is_shown AND o.state = 'open'
                            AND o.created_at > postern.approvals_since() AND o.expires_at > now()
                          ORDER BY postern.rank_of(o) DESC, o.created_at DESC, o.id OFFSET 2);
     END IF;
-    UPDATE postern.transaction AS t
+    UPDATE postern.device_request AS t
        SET resolved_at = now(), user_id = v_user, is_shown = v_hidden IS NULL,
            detail = t.detail || jsonb_build_object('rank', v_rank)
      WHERE t.realm_id = v_realm AND t.id = p_approval.id;
@@ -186,16 +186,16 @@ CREATE OR REPLACE FUNCTION postern.end_approvals(p_realm uuid, p_user uuid, p_hi
 LANGUAGE sql
 AS $$
     WITH live AS (
-        SELECT t.id FROM postern.transaction AS t
+        SELECT t.id FROM postern.device_request AS t
          WHERE t.realm_id = p_realm AND t.user_id = p_user AND t.kind = 'approval' AND t.expires_at > now()
            AND (t.state = 'passed' OR t.state = 'open' AND t.is_shown)
            AND (p_hint IS NULL OR lower(t.hint COLLATE "C") = p_hint)
          UNION ALL
-        SELECT t.id FROM postern.transaction AS t
+        SELECT t.id FROM postern.device_request AS t
          WHERE t.realm_id = p_realm AND t.kind = 'approval' AND t.resolved_at IS NULL AND t.expires_at > now()
            AND CASE WHEN p_hint IS NULL THEN postern.hinted_user(p_realm, t.hint) = p_user
                     ELSE lower(t.hint COLLATE "C") = p_hint END)
-    UPDATE postern.transaction AS t
+    UPDATE postern.device_request AS t
        SET is_shown = false, resolved_at = coalesce(t.resolved_at, now()),
            state = CASE t.state WHEN 'passed' THEN 'failed' ELSE t.state END
       FROM live AS l WHERE t.realm_id = p_realm AND t.id = l.id
@@ -206,7 +206,7 @@ COMMENT ON FUNCTION postern.end_approvals IS
 
 -- One message per device. Its client is the one that added the device, not the one that asks: a provider needs to know
 -- whose app to wake. Its handle stays sealed until the message is sent.
-CREATE OR REPLACE FUNCTION postern.push_approval(p_approval postern.transaction, p_user uuid) RETURNS void
+CREATE OR REPLACE FUNCTION postern.push_approval(p_approval postern.device_request, p_user uuid) RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -235,14 +235,14 @@ AS $$
 DECLARE
     v_turns uuid[] := postern.approval_turns(p_limit, coalesce(p_after, '00000000-0000-0000-0000-000000000000'));
     v_realm uuid;
-    v_approval postern.transaction;
+    v_approval postern.device_request;
 BEGIN
     resolved := 0;
     last_realm := p_after;
     FOREACH v_realm IN ARRAY v_turns LOOP
         PERFORM set_config('postern.realm', v_realm::text, true);
         FOR v_approval IN
-            SELECT t.* FROM postern.transaction AS t
+            SELECT t.* FROM postern.device_request AS t
              WHERE t.kind = 'approval' AND t.resolved_at IS NULL AND t.realm_id = v_realm
                AND t.created_at <= now() - p_age
              ORDER BY t.realm_id, t.created_at
@@ -269,11 +269,11 @@ AS $$
         SELECT n.id, n.id <= p_after
           FROM realm AS r, LATERAL (
               SELECT coalesce(
-                  (SELECT t.realm_id FROM postern.transaction AS t
+                  (SELECT t.realm_id FROM postern.device_request AS t
                     WHERE t.kind = 'approval' AND t.resolved_at IS NULL AND t.realm_id > coalesce(r.id, p_after)
                     ORDER BY t.realm_id, t.created_at LIMIT 1),
                   CASE WHEN NOT r.wrapped THEN
-                      (SELECT t.realm_id FROM postern.transaction AS t
+                      (SELECT t.realm_id FROM postern.device_request AS t
                         WHERE t.kind = 'approval' AND t.resolved_at IS NULL AND t.realm_id <= p_after
                         ORDER BY t.realm_id, t.created_at LIMIT 1) END) AS id) AS n
          WHERE n.id IS NOT NULL AND NOT (r.wrapped AND n.id > p_after))

@@ -1,12 +1,11 @@
 -- The audit log for postern audit export: in the order in which rows became visible, so that none comes in between.
 SET LOCAL ROLE postern_owner;
 
--- A place in that order is 'xid:id' of a row. Rows from before migration 34 have no transaction; they come first, and
--- their places are '0:id'.
+-- A place in that order is 'xid:id' of a row; '0:0' is before all rows.
 CREATE OR REPLACE FUNCTION postern.audit_place(p_realm uuid, p_id bigint) RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
-    SELECT coalesce(a.xid::text, '0') || ':' || a.id FROM postern.audit_event AS a
+    SELECT a.xid || ':' || a.id FROM postern.audit_event AS a
      WHERE a.realm_id = p_realm AND a.id = p_id
 $$;
 COMMENT ON FUNCTION postern.audit_place IS 'Place of an event in the order of export; NULL: there is no such event';
@@ -39,23 +38,10 @@ DECLARE
     v_xid xid8 := split_part(p_place, ':', 1)::xid8;
     v_id bigint := split_part(p_place, ':', 2)::bigint;
     v_end xid8 := pg_snapshot_xmin(pg_current_snapshot());
-    v_count integer;
 BEGIN
-    IF v_xid = '0' THEN
-        SELECT string_agg(postern.audit_line(v_slug, b.a), E'\n' ORDER BY (b.a).id) FILTER (WHERE (b.a).at >= v_since),
-               '0:' || max((b.a).id), count(*)
-          INTO lines, place, v_count
-          FROM (SELECT a, (a.xid IS NULL) AS is_first FROM postern.audit_event AS a
-                 WHERE a.realm_id = p_realm AND a.id > v_id ORDER BY a.id LIMIT p_batch) AS b WHERE b.is_first;
-        -- Identifiers are given out in blocks to connections, so rows of both kinds may alternate at the border, but
-        -- not for a whole batch.
-        place := CASE WHEN v_count = 0 THEN '1:0' ELSE place END;
-        is_end := false;
-        RETURN;
-    END IF;
     -- After a dump was restored into another cluster the log has rows of the future; all of them are finished.
     IF (SELECT a.xid >= pg_snapshot_xmax(pg_current_snapshot()) FROM postern.audit_event AS a
-         WHERE a.realm_id = p_realm AND a.xid IS NOT NULL ORDER BY a.xid DESC, a.id DESC LIMIT 1) THEN
+         WHERE a.realm_id = p_realm ORDER BY a.xid DESC, a.id DESC LIMIT 1) THEN
         v_end := '18446744073709551615';
     END IF;
     SELECT string_agg(postern.audit_line(v_slug, b.a), E'\n' ORDER BY (b.a).xid, (b.a).id)

@@ -63,7 +63,7 @@ BEGIN
         RETURN 'login';
     ELSIF (p_request ->> 'user')::uuid <> p_session.user_id THEN
         RETURN 'account';
-    ELSIF postern.wants_sign_in(postern.proven_at(p_session), p_request) THEN
+    ELSIF postern.wants_sign_in(p_session.proven_at, p_request) THEN
         RETURN 'login';
     END IF;
     SELECT a INTO v_acr FROM unnest(v_asked || CASE WHEN cardinality(v_asked) > 0 THEN '{}'::text[]
@@ -73,7 +73,7 @@ BEGIN
        OR p_request ->> 'proof' IS NOT NULL AND NOT EXISTS (
            SELECT FROM postern.user_identifier AS i
             WHERE i.realm_id = p_realm AND i.user_id = p_session.user_id
-              AND i.proven_key = postern.email_key(p_session.proofs -> (p_request ->> 'proof') ->> 'value')) THEN
+              AND i.proven_key = postern.address_key(p_session.proofs -> (p_request ->> 'proof') ->> 'value')) THEN
         RETURN 'acr';
     END IF;
     SELECT c.consent, r.code_lifetime INTO v_client
@@ -116,7 +116,7 @@ BEGIN
                                             auth_time, expires_at, redirect_uri, code_challenge, nonce, acr, scope,
                                             resource, amr, proof, jkt)
     VALUES (p_realm, decode(p_request ->> 'code', 'hex'), p_session.user_id, (p_request ->> 'client')::uuid,
-            p_session.id, p_session.security_stamp, postern.proven_at(p_session),
+            p_session.id, p_session.security_stamp, p_session.proven_at,
             now() + CASE WHEN p_request ->> 'proof' IS NULL THEN v_client.code_lifetime ELSE interval '5 minutes' END,
             p_request ->> 'redirect_uri', p_request ->> 'challenge', p_request ->> 'nonce', v_acr, v_scope,
             v_resource, p_session.amr,

@@ -70,18 +70,6 @@ $$;
 COMMENT ON FUNCTION postern.listed_sessions IS 'The live sessions and browser sessions of a user, newest first';
 GRANT EXECUTE ON FUNCTION postern.listed_sessions TO postern_app;
 
--- Kept for older binaries.
-CREATE OR REPLACE FUNCTION postern.all_live_sessions(p_realm uuid, p_user uuid)
-RETURNS TABLE (id uuid, browser boolean, client_id text, user_agent text, created_at double precision,
-               last_used_at double precision)
-LANGUAGE sql
-AS $$
-    SELECT l.id, l.browser, l.client_id, l.user_agent, l.created_at, l.last_used_at
-      FROM postern.listed_sessions(p_realm, p_user) AS l
-$$;
-COMMENT ON FUNCTION postern.all_live_sessions IS 'listed_sessions without how the user signed in';
-GRANT EXECUTE ON FUNCTION postern.all_live_sessions TO postern_app;
-
 -- p_by: the session that asked.
 CREATE OR REPLACE FUNCTION postern.end_any_own_session(
     p_realm uuid, p_user uuid, p_session uuid, p_by uuid, p_source text)

@@ -93,31 +93,25 @@ RETURN CASE WHEN r.sso_idle = interval '0' THEN r.sign_in_lifetime ELSE r.sso_id
 COMMENT ON FUNCTION postern.browser_session_idle IS 'The idle time of the browser sessions of a realm';
 GRANT EXECUTE ON FUNCTION postern.browser_session_idle TO postern_app;
 
--- When methods as strong as those of a browser session were last proven. A weaker proof does not change it. Otherwise
--- an old passkey and a new code by mail would pass max_age as a new passkey.
-CREATE OR REPLACE FUNCTION postern.proven_at(b postern.browser_session) RETURNS timestamptz
-LANGUAGE sql STABLE
-RETURN coalesce(b.proven_at, b.auth_time);
-COMMENT ON FUNCTION postern.proven_at(postern.browser_session) IS
-    'When methods as strong as those of a browser session were last proven';
-GRANT EXECUTE ON FUNCTION postern.proven_at(postern.browser_session) TO postern_app;
-
 -- The methods of a browser session after a further proof by p_amr that a request (or NULL) asked for.
 CREATE OR REPLACE FUNCTION postern.proven_methods(b postern.browser_session, p_amr text[], p_request jsonb)
 RETURNS text[]
 LANGUAGE sql STABLE
-RETURN CASE WHEN postern.wants_sign_in(postern.proven_at(b), p_request) THEN p_amr
+RETURN CASE WHEN postern.wants_sign_in(b.proven_at, p_request) THEN p_amr
             ELSE b.amr || ARRAY(SELECT m FROM unnest(p_amr) AS m WHERE m <> ALL (b.amr)) END;
 COMMENT ON FUNCTION postern.proven_methods IS 'The methods that a browser session stands for after a further proof';
 GRANT EXECUTE ON FUNCTION postern.proven_methods TO postern_app;
 
+-- A weaker proof does not change it. Otherwise an old passkey and a new code by mail would pass max_age as a new
+-- passkey.
 CREATE OR REPLACE FUNCTION postern.proven_at(b postern.browser_session, p_amr text[], p_request jsonb)
 RETURNS timestamptz
 LANGUAGE sql STABLE
 RETURN CASE WHEN postern.acr_level(p_amr) >= postern.acr_level(postern.proven_methods(b, p_amr, p_request)) THEN now()
-            ELSE postern.proven_at(b) END;
-COMMENT ON FUNCTION postern.proven_at(postern.browser_session, text[], jsonb) IS 'The same after a further proof';
-GRANT EXECUTE ON FUNCTION postern.proven_at(postern.browser_session, text[], jsonb) TO postern_app;
+            ELSE b.proven_at END;
+COMMENT ON FUNCTION postern.proven_at IS
+    'When methods as strong as those of a browser session were last proven, after a further proof';
+GRANT EXECUTE ON FUNCTION postern.proven_at TO postern_app;
 
 -- The end of a sign-in on a page, in place of open_session: a proof by the user of the live session that the browser
 -- showed adds to that session, under a new cookie; any other user replaces it. When the request wanted a newer sign-in

@@ -3,24 +3,24 @@ SET LOCAL ROLE postern_owner;
 
 -- Called for a registration code that was right. On a page that asks a new user for names (profile_handle: the handle
 -- of the code) the code is spent here, the handle remembers the proof, and postern.page_outcome is profile.
-CREATE OR REPLACE FUNCTION postern.asks_profile(p_realm uuid, p_email_key text, p_code uuid) RETURNS boolean
+CREATE OR REPLACE FUNCTION postern.asks_profile(p_realm uuid, p_address_key text, p_code uuid) RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 DECLARE
     v_handle bytea := decode(postern.page() ->> 'profile_handle', 'hex');
 BEGIN
     IF v_handle IS NULL OR EXISTS (SELECT FROM postern.user_identifier AS i
-                                    WHERE i.realm_id = p_realm AND i.proven_key = p_email_key) THEN
+                                    WHERE i.realm_id = p_realm AND i.proven_key = p_address_key) THEN
         RETURN false;
     END IF;
-    UPDATE postern.auth_session AS a
+    UPDATE postern.sign_in_request AS a
        SET proved_at = now(), expires_at = now() + r.sign_in_lifetime
       FROM postern.realm AS r
      WHERE a.realm_id = p_realm AND a.id = v_handle AND a.code_ids @> ARRAY[p_code] AND r.id = p_realm;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.email_key = p_email_key;
+    DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.address_key = p_address_key;
     PERFORM set_config('postern.page_outcome', 'profile', true);
     RETURN true;
 END
@@ -51,7 +51,7 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     db_now := date_part('epoch', now());
     outcome := 'refused';
-    UPDATE postern.auth_session AS a SET expires_at = '-infinity', proved_at = NULL
+    UPDATE postern.sign_in_request AS a SET expires_at = '-infinity', proved_at = NULL
       FROM postern.client AS k, postern.realm AS r
      WHERE a.realm_id = p_realm AND a.id = p_handle AND a.proved_at IS NOT NULL AND a.expires_at > now()
        AND a.client = p_client
@@ -63,7 +63,7 @@ BEGIN
     RETURNING a.email, a.app, a.locale, k.client_id, now() + r.session_lifetime AS session_end INTO v_asked;
     IF NOT FOUND THEN
         reason := 'expired';
-        IF EXISTS (SELECT FROM postern.auth_session AS a
+        IF EXISTS (SELECT FROM postern.sign_in_request AS a
                     WHERE a.realm_id = p_realm AND a.id = p_handle AND a.proved_at IS NOT NULL
                       AND a.expires_at > now() AND a.client = p_client
                       AND NOT EXISTS (SELECT FROM postern.app AS p

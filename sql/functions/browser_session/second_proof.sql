@@ -20,7 +20,7 @@ BEGIN
     SELECT c.id, c.region, c.source INTO v_code
       FROM postern.login_code AS c, postern.user_identifier AS i, postern.user_account AS u, postern.client AS k,
            postern.realm AS r
-     WHERE c.realm_id = p_realm AND c.email_key = p_phone AND c.id = ANY (p_codes) AND NOT c.is_test
+     WHERE c.realm_id = p_realm AND c.address_key = p_phone AND c.id = ANY (p_codes) AND NOT c.is_test
        AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
        AND EXISTS (SELECT FROM unnest(p_keyed) AS o (keyed) WHERE c.mac = sha256(c.salt || o.keyed))
        AND i.realm_id = p_realm AND i.proven_key = p_phone AND i.kind = 'phone'
@@ -38,14 +38,14 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    UPDATE postern.auth_session AS a
+    UPDATE postern.sign_in_request AS a
        SET proved_at = now(), expires_at = now() + r.sign_in_lifetime
       FROM postern.realm AS r
      WHERE a.realm_id = p_realm AND a.id = v_handle AND a.code_ids @> ARRAY[v_code.id] AND r.id = p_realm;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.email_key = p_phone;
+    DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.address_key = p_phone;
     PERFORM postern.give_back(p_realm, p_phone, v_code.region, v_code.source),
             set_config('postern.page_outcome', 'second-proof', true);
     RETURN true;
@@ -64,10 +64,10 @@ AS $$
 DECLARE
     v_channel text;
 BEGIN
-    UPDATE postern.auth_session AS a SET expires_at = '-infinity', proved_at = NULL
+    UPDATE postern.sign_in_request AS a SET expires_at = '-infinity', proved_at = NULL
       FROM postern.user_identifier AS i
      WHERE a.realm_id = p_realm AND a.id = p_handle AND a.proved_at IS NOT NULL AND a.expires_at > now()
-       AND i.realm_id = p_realm AND i.user_id = p_user AND i.proven_key = a.email_key AND i.kind = 'phone'
+       AND i.realm_id = p_realm AND i.user_id = p_user AND i.proven_key = a.address_key AND i.kind = 'phone'
     RETURNING i.id, i.value, a.channel INTO identifier, value, v_channel;
     IF FOUND THEN
         amr := ARRAY['otp'] || CASE v_channel WHEN 'sms' THEN '{sms}'::text[] WHEN 'voice' THEN '{tel}' ELSE '{}' END;

@@ -30,7 +30,7 @@ BEGIN
       INTO v_proof, identifier, value, added_at, proved_at
       FROM postern.authorization_code AS a
       JOIN postern.user_identifier AS i ON i.realm_id = p_realm AND i.user_id = a.user_id
-          AND i.proven_key = postern.email_key(a.proof ->> 'value')
+          AND i.proven_key = postern.address_key(a.proof ->> 'value')
      WHERE a.realm_id = p_realm AND a.code_hash = p_code_hash AND a.client = p_client;
     -- Without a proof that holds, no code has this hash: the permits are taken all the same.
     SELECT t.outcome, t.reason, t.user_id, t.db_now, t.session_expires_at, t.scope, t.amr, t.acr, t.auth_time,
@@ -79,13 +79,13 @@ DECLARE
     v_id uuid;
 BEGIN
     SELECT a.user_id, u.enabled AND NOT a.proven AS open INTO v_user
-      FROM postern.account_of(p_realm, postern.email_key(p_address)) AS a
+      FROM postern.account_of(p_realm, postern.address_key(p_address)) AS a
       JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = a.user_id;
     IF v_user.user_id IS NOT NULL THEN
         RETURN CASE WHEN v_user.open THEN v_user.user_id END;
     END IF;
     IF NOT postern.admit_registration(p_realm, p_source)
-       OR postern.is_contested(p_realm, postern.email_key(p_address)) THEN
+       OR postern.is_contested(p_realm, postern.address_key(p_address)) THEN
         RETURN NULL;
     END IF;
     INSERT INTO postern.user_account AS u (realm_id, email_verified, unproven_until)

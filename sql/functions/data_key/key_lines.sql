@@ -1,8 +1,8 @@
 -- What stands on each line of the key file: counted, and ended for a line that is lost (docs/decisions/0024).
 SET LOCAL ROLE postern_owner;
 
--- Counts per kind everything long-lived that depends on a line of the key file, except sessions. line NULL: version 0
--- did not record it. Data keys are counted themselves (kind 'data-key') and by what they protect.
+-- Counts per kind everything long-lived that depends on a line of the key file, except sessions. Data keys are counted
+-- themselves (kind 'data-key') and by what they protect.
 CREATE OR REPLACE FUNCTION postern.key_line_secrets()
 RETURNS TABLE (line bytea, kind text, count bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -11,31 +11,22 @@ AS $$
       FROM (SELECT d.file_key AS line, 'data-key' AS kind, count(*) AS count
               FROM postern.data_key AS d GROUP BY 1
             UNION ALL
-            SELECT coalesce(d.file_key, substr(k.sealed_private, 1, 4)), 'signing-key', count(*)
+            SELECT d.file_key, 'signing-key', count(*)
               FROM postern.signing_key AS k
-              LEFT JOIN postern.data_key AS d ON d.realm_id = k.realm_id AND d.id = k.data_key
+              JOIN postern.data_key AS d ON d.realm_id = k.realm_id AND d.id = k.data_key
              WHERE k.retires_at IS NULL OR k.retires_at > now() GROUP BY 1
             UNION ALL
-            SELECT coalesce(d.file_key, f.line), 'totp-seed', sum(f.count)
-              FROM (SELECT t.realm_id, t.data_key,
-                           CASE WHEN t.data_key IS NULL THEN substr(t.sealed_seed, 1, 4) END AS line, count(*) AS count
-                      FROM postern.totp_factor AS t GROUP BY 1, 2, 3) AS f
-              LEFT JOIN postern.data_key AS d ON d.realm_id = f.realm_id AND d.id = f.data_key GROUP BY 1
+            SELECT d.file_key, 'totp-seed', sum(f.count)
+              FROM (SELECT t.realm_id, t.data_key, count(*) AS count FROM postern.totp_factor AS t GROUP BY 1, 2) AS f
+              JOIN postern.data_key AS d ON d.realm_id = f.realm_id AND d.id = f.data_key GROUP BY 1
             UNION ALL
-            SELECT coalesce(d.file_key, c.line), 'recovery-code', sum(c.count)
-              FROM (SELECT r.realm_id, r.data_key, NULL::bytea AS line, count(*) AS count
-                      FROM postern.recovery_code AS r WHERE r.data_key IS NOT NULL GROUP BY 1, 2
-                    UNION ALL
-                    -- Made with the seed, under the seed's line.
-                    SELECT r.realm_id, NULL, CASE WHEN t.data_key IS NULL THEN substr(t.sealed_seed, 1, 4) END, count(*)
-                      FROM postern.recovery_code AS r
-                      JOIN postern.totp_factor AS t ON t.realm_id = r.realm_id AND t.user_id = r.user_id
-                     WHERE r.data_key IS NULL GROUP BY 1, 3) AS c
-              LEFT JOIN postern.data_key AS d ON d.realm_id = c.realm_id AND d.id = c.data_key GROUP BY 1
+            SELECT d.file_key, 'recovery-code', sum(c.count)
+              FROM (SELECT r.realm_id, r.data_key, count(*) AS count FROM postern.recovery_code AS r GROUP BY 1, 2) AS c
+              JOIN postern.data_key AS d ON d.realm_id = c.realm_id AND d.id = c.data_key GROUP BY 1
             UNION ALL
             SELECT d.file_key, 'test-code', count(*)
               FROM postern.test_identity AS t
-              LEFT JOIN postern.data_key AS d ON d.realm_id = t.realm_id AND d.id = t.data_key
+              JOIN postern.data_key AS d ON d.realm_id = t.realm_id AND d.id = t.data_key
              WHERE t.pending_code IS NULL AND t.ended_at IS NULL AND t.expires_at > now() GROUP BY 1
             UNION ALL
             SELECT d.file_key, 'test-code', count(*)
@@ -49,7 +40,7 @@ COMMENT ON FUNCTION postern.key_line_secrets IS
 GRANT EXECUTE ON FUNCTION postern.key_line_secrets TO postern_app, postern_admin;
 
 -- Counts a part of the table (p_pages pages from p_page on), so that no statement is long, however many sessions there
--- are. A session depends on a line while its refresh token can be used. line NULL: made before lines were counted.
+-- are. A session depends on a line while its refresh token can be used. line NULL: there is none in this part.
 CREATE OR REPLACE FUNCTION postern.key_line_sessions(p_page bigint, p_pages integer)
 RETURNS TABLE (line bytea, count bigint, next_page bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -77,18 +68,12 @@ COMMENT ON FUNCTION postern.key_line_sessions IS
     'Live refresh families by the line of the key file they depend on, a part of the table at a time';
 GRANT EXECUTE ON FUNCTION postern.key_line_sessions TO postern_app;
 
-CREATE OR REPLACE FUNCTION postern.key_line_name(p_line bytea) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN coalesce(encode(p_line, 'hex'), 'unknown');
-COMMENT ON FUNCTION postern.key_line_name IS 'A line of the key file as commands print it';
-GRANT EXECUTE ON FUNCTION postern.key_line_name TO postern_app, postern_admin;
-
 CREATE OR REPLACE VIEW admin.key_lines AS
-SELECT postern.key_line_name(u.line) AS line, u.kind, u.count
+SELECT encode(u.line, 'hex') AS line, u.kind, u.count
   FROM (SELECT s.line, s.kind, s.count FROM postern.key_line_secrets() AS s
         UNION ALL
         SELECT s.server_key, 'session', count(*) FROM postern.session AS s
-         WHERE s.current_hash IS NOT NULL AND s.revoked_at IS NULL
+         WHERE s.server_key IS NOT NULL AND s.current_hash IS NOT NULL AND s.revoked_at IS NULL
            AND s.refresh_expires_at > now() AND s.expires_at > now()
          GROUP BY s.server_key) AS u;
 COMMENT ON VIEW admin.key_lines IS
@@ -126,9 +111,7 @@ BEGIN
             SELECT d.id FROM postern.data_key AS d WHERE d.realm_id = v_realm AND d.file_key = v_line),
         factors AS (
             DELETE FROM postern.totp_factor AS f
-             WHERE f.realm_id = v_realm
-               AND (f.data_key IN (SELECT k.id FROM keys AS k)
-                    OR f.data_key IS NULL AND substr(f.sealed_seed, 1, 4) = v_line) RETURNING 1),
+             WHERE f.realm_id = v_realm AND f.data_key IN (SELECT k.id FROM keys AS k) RETURNING 1),
         codes AS (
             DELETE FROM postern.recovery_code AS r
              WHERE r.realm_id = v_realm AND r.data_key IN (SELECT k.id FROM keys AS k) RETURNING 1),
@@ -140,9 +123,7 @@ BEGIN
              WHERE n.realm_id = v_realm AND n.data_key IN (SELECT k.id FROM keys AS k) RETURNING 1),
         signing AS (
             DELETE FROM postern.signing_key AS s
-             WHERE s.realm_id = v_realm
-               AND (s.data_key IN (SELECT k.id FROM keys AS k)
-                    OR s.data_key IS NULL AND substr(s.sealed_private, 1, 4) = v_line) RETURNING 1)
+             WHERE s.realm_id = v_realm AND s.data_key IN (SELECT k.id FROM keys AS k) RETURNING 1)
         SELECT (SELECT count(*) FROM ended) AS sessions, (SELECT count(*) FROM factors) AS totp_seeds,
                (SELECT count(*) FROM codes) AS recovery_codes, (SELECT count(*) FROM identities) AS test_identities,
                (SELECT count(*) FROM numbers) AS test_numbers,

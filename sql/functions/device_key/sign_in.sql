@@ -33,7 +33,7 @@ BEGIN
     END IF;
     PERFORM postern.use_proof(p_realm);
     outcome := 'refused';
-    SELECT d.id, u.id AS owner, u.security_stamp, u.has_totp, coalesce(u.email_key, '') AS email_key, k.client_id,
+    SELECT d.id, u.id AS owner, u.security_stamp, u.has_totp, coalesce(u.address_key, '') AS address_key, k.client_id,
            now() + r.session_lifetime AS session_end,
            CASE WHEN d.client IS DISTINCT FROM p_client THEN 'client'
                 WHEN NOT postern.device_may_approve(d) THEN 'probation'
@@ -71,7 +71,7 @@ BEGIN
         p_realm, p_client, v_device.client_id, user_id, v_device.security_stamp, v_device.session_end,
         ROW(p_session, p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
             p_refresh_lifetime, p_source, p_server_key)::postern.new_session,
-        jsonb_build_object('device', v_device.id), v_device.email_key, NULL);
+        jsonb_build_object('device', v_device.id), v_device.address_key, NULL);
     outcome := 'ok';
     session_expires_at := v_opened.expires_at;
 END

@@ -206,14 +206,6 @@ COMMENT ON FUNCTION postern.begin_proof_store(double precision) IS
     'Since when used proofs are remembered; begins now, or at p_after if that is later, when the store is empty';
 GRANT EXECUTE ON FUNCTION postern.begin_proof_store(double precision) TO postern_app;
 
--- For older binaries, and for realms that arrive with their used proofs.
-CREATE OR REPLACE FUNCTION postern.begin_proof_store() RETURNS double precision
-LANGUAGE sql
-RETURN postern.begin_proof_store('-infinity');
-COMMENT ON FUNCTION postern.begin_proof_store() IS
-    'Since when used proofs are remembered; begins now when the store is empty';
-GRANT EXECUTE ON FUNCTION postern.begin_proof_store() TO postern_app;
-
 -- Empties the slots that no proof can be of that would still be taken: times from 31 minutes ago, which is more than
 -- the longest life of a nonce, to two minutes ahead. A slot that is in use is left for the next time.
 CREATE OR REPLACE FUNCTION postern.empty_proof_slots() RETURNS integer

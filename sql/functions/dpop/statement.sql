@@ -35,37 +35,6 @@ RETURN decode(NULLIF(current_setting('postern.proof_key', true), ''), 'hex');
 COMMENT ON FUNCTION postern.proof_key IS 'Thumbprint of the key whose proof came with this statement; NULL: none came';
 GRANT EXECUTE ON FUNCTION postern.proof_key TO postern_app;
 
--- Kept for older binaries, which hand a proof over packed.
-CREATE OR REPLACE FUNCTION postern.with_proof(p_value text, p_proof bytea) RETURNS text
-LANGUAGE sql
-RETURN CASE WHEN p_proof IS NULL
-              OR (set_config('postern.proof', encode(p_proof, 'hex'), true)
-                  || set_config('postern.proof_key', encode(substr(p_proof, 1, 32), 'hex'), true)
-                  || set_config('postern.binding_key', CASE get_byte(p_proof, 80) & 2 WHEN 0 THEN ''
-                                                       ELSE encode(substr(p_proof, 1, 32), 'hex') END, true))
-                 IS NOT NULL
-            THEN p_value END;
-COMMENT ON FUNCTION postern.with_proof(text, bytea) IS 'As with_dpop_proof, for older binaries';
-GRANT EXECUTE ON FUNCTION postern.with_proof(text, bytea) TO postern_app;
-
-CREATE OR REPLACE FUNCTION postern.with_proof(p_value uuid, p_proof bytea) RETURNS uuid
-LANGUAGE sql
-RETURN postern.with_proof(p_value::text, p_proof)::uuid;
-COMMENT ON FUNCTION postern.with_proof(uuid, bytea) IS 'As with_dpop_proof, for older binaries';
-GRANT EXECUTE ON FUNCTION postern.with_proof(uuid, bytea) TO postern_app;
-
-CREATE OR REPLACE FUNCTION postern.use_packed_proof(p_realm uuid) RETURNS void
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    PERFORM postern.refuse_proof(NULLIF(
-        postern.mark_proof(p_realm, decode(current_setting('postern.proof'), 'hex')), 'fresh'));
-END
-$$;
-COMMENT ON FUNCTION postern.use_packed_proof IS
-    'As use_proof, for a proof that an older binary handed over; fails for what is none';
-GRANT EXECUTE ON FUNCTION postern.use_packed_proof TO postern_app;
-
 -- p_failure: what use_up_proof returned: NULL for a fresh proof, with which PostgreSQL does not call a STRICT function.
 CREATE OR REPLACE FUNCTION postern.refuse_proof(p_failure text) RETURNS void
 LANGUAGE plpgsql STRICT
@@ -85,15 +54,15 @@ GRANT EXECUTE ON FUNCTION postern.refuse_proof TO postern_app;
 -- exceptions take back the permits too.
 CREATE OR REPLACE FUNCTION postern.use_proof(p_realm uuid) RETURNS void
 LANGUAGE sql
-RETURN CASE length(current_setting('postern.proof', true))
+RETURN postern.refuse_proof(CASE length(current_setting('postern.proof', true))
            WHEN 62 THEN
-               postern.refuse_proof(postern.use_up_proof(
+               postern.use_up_proof(
                    p_realm, substr(current_setting('postern.proof', true), 1, 2)::integer,
                    substr(current_setting('postern.proof', true), 3, 20)::bigint,
                    substr(current_setting('postern.proof', true), 23, 20)::bigint,
-                   substr(current_setting('postern.proof', true), 43, 20)::bigint))
-           ELSE CASE WHEN current_setting('postern.proof', true) <> '' THEN postern.use_packed_proof(p_realm) END
-       END;
+                   substr(current_setting('postern.proof', true), 43, 20)::bigint)
+           ELSE NULLIF(current_setting('postern.proof', true), '')
+       END);
 COMMENT ON FUNCTION postern.use_proof IS
     'Uses up the proof that the statement came with, if any; exception PD001: used before; PD002: older than the store';
 GRANT EXECUTE ON FUNCTION postern.use_proof TO postern_app;

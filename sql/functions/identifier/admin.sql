@@ -9,7 +9,7 @@ RETURNS void
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_key text := postern.email_key(p_value);
+    v_key text := postern.address_key(p_value);
     v_old record;
     v_lost record;
     v_id uuid;
@@ -60,7 +60,7 @@ BEGIN
            SET value = p_value, proved_at = CASE WHEN v_proven THEN i.proved_at END
          WHERE i.realm_id = p_realm AND i.id = v_id;
         UPDATE postern.user_account AS u SET email_verified = v_proven
-         WHERE u.realm_id = p_realm AND u.id = p_user AND u.email_key = v_key AND u.email_verified <> v_proven;
+         WHERE u.realm_id = p_realm AND u.id = p_user AND u.address_key = v_key AND u.email_verified <> v_proven;
     END IF;
     IF p_primary THEN
         PERFORM postern.make_primary(p_realm, p_user, p_kind, v_id);
@@ -148,7 +148,7 @@ BEGIN
     PERFORM FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.id = user_id FOR NO KEY UPDATE;
     SELECT i.id, i.value, i.proven_key IS NOT NULL AS proven INTO v_old
       FROM postern.user_identifier AS i
-     WHERE i.realm_id = v_realm AND i.user_id = user_id AND i.key = postern.email_key(value);
+     WHERE i.realm_id = v_realm AND i.user_id = user_id AND i.key = postern.address_key(value);
     IF NOT FOUND THEN
         PERFORM postern.refuse(format('value %s is not an identifier of this user', postern.shown(value)),
             'SELECT kind, value FROM admin.identifiers WHERE realm = … AND user_id = … lists them.');

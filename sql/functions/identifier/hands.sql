@@ -23,10 +23,10 @@ BEGIN
         IF p_from IS NOT NULL THEN
             PERFORM postern.end_possessions(p_realm, p_key);
         ELSE
-            UPDATE postern.transaction AS t SET code_hash = NULL, link_hash = NULL, return_hash = NULL
+            UPDATE postern.device_request AS t SET code_hash = NULL, link_hash = NULL, return_hash = NULL
              WHERE t.realm_id = p_realm AND t.phone = p_key AND t.kind <> 'approval' AND t.state IN ('sent', 'linked');
             PERFORM postern.supersede_message(p_realm, t.message)
-               FROM postern.transaction AS t
+               FROM postern.device_request AS t
               WHERE t.realm_id = p_realm AND t.phone = p_key AND t.kind <> 'approval' AND t.state = 'sent';
         END IF;
         PERFORM postern.end_phone_bindings(p_realm, p_key, 'hands');
@@ -42,10 +42,10 @@ BEGIN
     END IF;
     -- A registration that waits for names, and a number that waits for one more proof. One that is locked is being
     -- redeemed beside this: it waits for this transaction, and finds that there is an account.
-    UPDATE postern.auth_session AS a SET expires_at = '-infinity', proved_at = NULL
+    UPDATE postern.sign_in_request AS a SET expires_at = '-infinity', proved_at = NULL
      WHERE a.realm_id = p_realm
-       AND a.id IN (SELECT h.id FROM postern.auth_session AS h
-                     WHERE h.realm_id = p_realm AND h.email_key = p_key AND h.proved_at IS NOT NULL
+       AND a.id IN (SELECT h.id FROM postern.sign_in_request AS h
+                     WHERE h.realm_id = p_realm AND h.address_key = p_key AND h.proved_at IS NOT NULL
                        FOR UPDATE SKIP LOCKED);
     -- An account that lost it in contest has it back, as old as it was: else a thief who removes it and adds it again
     -- makes it younger than an address of his own. What another account has lost stays on record, and is decided.

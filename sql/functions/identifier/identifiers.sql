@@ -39,7 +39,7 @@ AS $$
         (SELECT i.user_id FROM postern.user_identifier AS i
           WHERE i.realm_id = p_realm AND i.proven_key = p_key AND i.user_id IS DISTINCT FROM p_except),
         (SELECT u.id FROM postern.user_account AS u
-          WHERE u.realm_id = p_realm AND u.email_key = p_key AND u.id IS DISTINCT FROM p_except))
+          WHERE u.realm_id = p_realm AND u.address_key = p_key AND u.id IS DISTINCT FROM p_except))
 $$;
 COMMENT ON FUNCTION postern.identifier_holder IS
     'Another user who has an address or phone number, proven or as primary address; NULL when there is none';
@@ -82,7 +82,7 @@ BEGIN
         -- The trigger marks the row.
         UPDATE postern.user_account AS u
            SET email = v_value,
-               email_verified = coalesce(postern.is_proven(p_realm, p_user, postern.email_key(v_value)), false)
+               email_verified = coalesce(postern.is_proven(p_realm, p_user, postern.address_key(v_value)), false)
          WHERE u.realm_id = p_realm AND u.id = p_user AND u.email IS DISTINCT FROM v_value;
     ELSE
         UPDATE postern.user_identifier AS i SET is_primary = true
@@ -99,7 +99,7 @@ CREATE OR REPLACE FUNCTION postern.prove_identifier(p_realm uuid, p_user uuid, p
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
-    v_key text := postern.email_key(p_value);
+    v_key text := postern.address_key(p_value);
     v_claim uuid;
     v_id uuid;
 BEGIN
@@ -114,7 +114,7 @@ BEGIN
     IF p_kind = 'email' THEN
         -- The trigger writes the row of a primary address.
         UPDATE postern.user_account AS u SET email = coalesce(u.email, p_value), email_verified = true
-         WHERE u.realm_id = p_realm AND u.id = p_user AND coalesce(u.email_key, v_key) = v_key
+         WHERE u.realm_id = p_realm AND u.id = p_user AND coalesce(u.address_key, v_key) = v_key
            AND (u.email IS NULL OR NOT u.email_verified);
     END IF;
     INSERT INTO postern.user_identifier AS i (realm_id, user_id, kind, value, is_primary, proved_at)

@@ -22,7 +22,7 @@ GRANT EXECUTE ON FUNCTION postern.own_identifiers TO postern_app;
 -- p_channel NULL: by mail. p_resend_of: the handle to send again for. Outcomes: sent, cooldown (this handle was sent a
 -- code a moment ago), send_limit, too_many (five identifiers of the kind), rate_limited.
 CREATE OR REPLACE FUNCTION postern.begin_identifier(
-    p_realm uuid, p_user uuid, p_id bytea, p_resend_of bytea, p_email text, p_email_key text, p_channel text,
+    p_realm uuid, p_user uuid, p_id bytea, p_resend_of bytea, p_email text, p_address_key text, p_channel text,
     p_region text, p_client uuid, p_app text, p_source text, p_lifetime integer, p_sends integer, p_salt bytea,
     p_keyed bytea, p_mail_id uuid, p_payload bytea,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
@@ -35,9 +35,9 @@ DECLARE
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT a.sends, a.last_send_at > now() - r.resend_cooldown AS cools INTO v_before
-      FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = p_realm
+      FROM postern.sign_in_request AS a JOIN postern.realm AS r ON r.id = p_realm
      WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.kind = 'identifier' AND a.user_id = p_user
-       AND a.email_key = p_email_key AND a.expires_at > now() AND a.attempts < r.otp_attempts;
+       AND a.address_key = p_address_key AND a.expires_at > now() AND a.attempts < r.otp_attempts;
     handle := CASE WHEN v_before.sends IS NULL THEN p_id ELSE p_resend_of END;
     IF v_before.cools THEN
         outcome := 'cooldown';
@@ -49,7 +49,7 @@ BEGIN
         RETURN;
     END IF;
     IF (SELECT count(*) FROM postern.user_identifier AS i
-         WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.key <> p_email_key
+         WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.key <> p_address_key
            AND i.kind = CASE WHEN p_channel IS NULL THEN 'email' ELSE 'phone' END) >= 5 THEN
         outcome := 'too_many';
         RETURN;
@@ -60,9 +60,10 @@ BEGIN
         RETURN;
     END IF;
     outcome := 'sent';
-    INSERT INTO postern.auth_session AS a (realm_id, id, kind, pending, email, email_key, client, app, source, user_id,
+    INSERT INTO postern.sign_in_request AS a (realm_id, id, kind, pending, email, address_key, client, app, source,
+                                              user_id,
                                            channel, region, sends, last_send_at, code_salt, code_mac, expires_at)
-    VALUES (p_realm, handle, 'identifier', false, p_email, p_email_key, p_client, p_app, p_source, p_user,
+    VALUES (p_realm, handle, 'identifier', false, p_email, p_address_key, p_client, p_app, p_source, p_user,
             p_channel, p_region, 1, now(), p_salt, sha256(p_salt || p_keyed),
             now() + make_interval(secs => p_lifetime))
         ON CONFLICT (realm_id, id) DO UPDATE
@@ -73,7 +74,7 @@ BEGIN
     PERFORM postern.queue_message(
         p_realm, p_mail_id, coalesce(p_channel, 'email'), p_email, 'otp',
         CASE WHEN EXISTS (SELECT FROM postern.user_identifier AS i
-                           WHERE i.realm_id = p_realm AND i.proven_key = p_email_key AND i.user_id = p_user)
+                           WHERE i.realm_id = p_realm AND i.proven_key = p_address_key AND i.user_id = p_user)
              THEN 'sign-in' ELSE 'identifier' END, p_payload, handle);
 END
 $$;
@@ -106,7 +107,7 @@ BEGIN
     IF v_user.id IS DISTINCT FROM p_user THEN
         RETURN;
     END IF;
-    UPDATE postern.auth_session AS a
+    UPDATE postern.sign_in_request AS a
        SET attempts = a.attempts + 1,
            expires_at = CASE WHEN EXISTS (SELECT FROM unnest(p_keyed) AS k (keyed)
                                            WHERE a.code_mac = sha256(a.code_salt || k.keyed))
@@ -117,7 +118,8 @@ BEGIN
        AND NOT EXISTS (SELECT FROM postern.device_guard AS g
                         WHERE g.realm_id = p_realm AND g.user_id = p_user AND g.device = p_user
                           AND g.locked_until > now())
-    RETURNING a.email, a.email_key, a.region, a.source, a.channel, a.expires_at = '-infinity' AS is_right INTO v_tried;
+    RETURNING a.email, a.address_key, a.region, a.source, a.channel,
+        a.expires_at = '-infinity' AS is_right INTO v_tried;
     IF NOT FOUND THEN
         RETURN;
     END IF;
@@ -135,25 +137,26 @@ BEGIN
     END IF;
     v_kind := CASE WHEN v_tried.channel IS NULL THEN 'email' ELSE 'phone' END;
     IF v_tried.region IS NOT NULL THEN
-        PERFORM postern.give_back(p_realm, v_tried.email_key, v_tried.region, v_tried.source);
+        PERFORM postern.give_back(p_realm, v_tried.address_key, v_tried.region, v_tried.source);
     END IF;
     SELECT i.user_id, i.id, i.kind = 'phone' AND i.proved_at < postern.stale_before(p_realm) AS stale INTO v_holder
-      FROM postern.user_identifier AS i WHERE i.realm_id = p_realm AND i.proven_key = v_tried.email_key;
+      FROM postern.user_identifier AS i WHERE i.realm_id = p_realm AND i.proven_key = v_tried.address_key;
     IF v_holder.user_id <> p_user AND NOT v_holder.stale
-       OR postern.is_contested(p_realm, v_tried.email_key, p_user) THEN
+       OR postern.is_contested(p_realm, v_tried.address_key, p_user) THEN
         outcome := 'in_use';
         RETURN;
     END IF;
     IF v_holder.user_id IS DISTINCT FROM p_user
        AND (SELECT count(*) FROM postern.user_identifier AS i
-             WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.kind = v_kind AND i.key <> v_tried.email_key) >= 5
+             WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.kind = v_kind
+                 AND i.key <> v_tried.address_key) >= 5
         THEN
         outcome := 'too_many';
         RETURN;
     END IF;
     BEGIN
         IF v_holder.user_id <> p_user THEN
-            PERFORM postern.release_number(p_realm, v_holder.user_id, v_tried.email_key);
+            PERFORM postern.release_number(p_realm, v_holder.user_id, v_tried.address_key);
         END IF;
         id := postern.prove_identifier(p_realm, p_user, v_kind, v_tried.email);
     EXCEPTION WHEN unique_violation THEN

@@ -32,7 +32,7 @@ BEGIN
            idle_expires_at = now() + postern.browser_session_idle(r),
            amr = postern.proven_methods(b, p_amr, p_request),
            proven_at = CASE WHEN i.added_at < b.auth_time THEN postern.proven_at(b, p_amr, p_request)
-                            ELSE postern.proven_at(b) END,
+                            ELSE b.proven_at END,
            email_proved_at = CASE WHEN i.kind = 'email' THEN now() ELSE b.email_proved_at END,
            phone_proved_at = CASE WHEN i.kind = 'phone' THEN now() ELSE b.phone_proved_at END,
            proofs = b.proofs || jsonb_build_object(i.kind, jsonb_build_object('value', i.value, 'method', 'OTP'))

@@ -24,7 +24,7 @@ AS $$
                 WHEN l.expires_at <= now() THEN 'expired' END
       FROM postern.realm AS r
       LEFT JOIN postern.user_account AS u ON u.realm_id = r.id AND u.id = l.user_id AND u.enabled
-          AND postern.has_identifier(r.id, u.id, l.email_key)
+          AND postern.has_identifier(r.id, u.id, l.address_key)
      WHERE r.id = l.realm_id
 $$;
 COMMENT ON FUNCTION postern.link_end IS 'Why a link can no longer be used; NULL while it can';
@@ -102,7 +102,7 @@ BEGIN
     END IF;
     IF p_number IS NOT DISTINCT FROM postern.match_number(v_link.handle) THEN
         -- A moment is left to poll, however late the answer came.
-        UPDATE postern.auth_session AS a
+        UPDATE postern.sign_in_request AS a
            SET confirmed_user = p_user, confirmed_stamp = v_link.security_stamp,
                expires_at = greatest(a.expires_at, now() + interval '1 minute')
          WHERE a.realm_id = p_realm AND a.id = v_link.handle AND a.kind = 'magic' AND a.expires_at > now()
@@ -124,7 +124,7 @@ BEGIN
                expires_at = CASE WHEN p_number IS NULL THEN greatest(l.expires_at, now() + interval '15 minutes')
                    ELSE l.expires_at END
          WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.handle = v_link.handle AND l.ended IS NULL;
-        UPDATE postern.auth_session AS a SET denied = true
+        UPDATE postern.sign_in_request AS a SET denied = true
          WHERE a.realm_id = p_realm AND a.id = v_link.handle AND a.confirmed_user IS NULL;
     END IF;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
@@ -135,21 +135,5 @@ $$;
 COMMENT ON FUNCTION postern.confirm_link IS
     'Confirms a link by the number that the requesting device shows, or ends it';
 GRANT EXECUTE ON FUNCTION postern.confirm_link TO postern_app;
-
--- Kept for older binaries.
-
--- The three numbers of an older page: the right one is among them only while an older binary shows the page.
-CREATE OR REPLACE FUNCTION postern.link_number(p_realm uuid, p_user uuid, p_token_hash bytea)
-RETURNS integer
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
-    RETURN (SELECT postern.match_number(l.handle) FROM postern.login_link AS l
-             WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash);
-END
-$$;
-COMMENT ON FUNCTION postern.link_number IS 'The right number of a link, also of one that has ended; NULL for none';
-GRANT EXECUTE ON FUNCTION postern.link_number TO postern_app;
 
 RESET ROLE;

@@ -39,7 +39,7 @@ BEGIN
       INTO v_user
       FROM postern.user_account AS u, postern.client AS k, postern.realm AS r
      WHERE u.realm_id = p_realm AND u.id = v_polled.user_id AND u.enabled
-       AND postern.has_identifier(p_realm, u.id, v_polled.email_key) AND u.security_stamp = v_polled.security_stamp
+       AND postern.has_identifier(p_realm, u.id, v_polled.address_key) AND u.security_stamp = v_polled.security_stamp
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
        AND r.id = p_realm AND r.enabled
        AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled);
@@ -68,41 +68,17 @@ BEGIN
     END IF;
     outcome := 'ok';
     user_id := v_user.id;
-    PERFORM postern.confirm_identifier(p_realm, user_id, v_polled.email_key);
+    PERFORM postern.confirm_identifier(p_realm, user_id, v_polled.address_key);
     v_opened := postern.open_session(
         p_realm, p_client, v_user.client_id, user_id, v_user.security_stamp, v_user.session_end,
         ROW(p_session, p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
             p_refresh_lifetime, p_source, p_server_key)::postern.new_session,
-        jsonb_build_object('link', 'confirmed'), v_polled.email_key, v_polled.device);
+        jsonb_build_object('link', 'confirmed'), v_polled.address_key, v_polled.device);
     session_expires_at := v_opened.expires_at;
 END
 $$;
 COMMENT ON FUNCTION postern.poll_link IS
     'The state of a link, for the device that requested it; after a confirmation it opens the session, once';
 GRANT EXECUTE ON FUNCTION postern.poll_link TO postern_app;
-
--- Kept for older binaries.
-
-CREATE OR REPLACE FUNCTION postern.poll_magic(
-    p_realm uuid, p_client uuid, p_permission text, p_handle bytea, p_session uuid, p_token_salt bytea,
-    p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[], p_access_lifetime integer,
-    p_refresh_lifetime integer, p_source text,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-    p_factor uuid DEFAULT NULL, p_totp_step bigint DEFAULT NULL, p_recovery bytea[] DEFAULT NULL,
-    OUT outcome text, OUT reason text, OUT user_id uuid, OUT db_now double precision,
-    OUT session_expires_at double precision,
-    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[],
-    OUT factor uuid, OUT sealed_seed bytea, OUT last_step_at double precision)
-LANGUAGE sql
-AS $$
-    SELECT r.*
-      FROM postern.poll_link(
-               p_realm, p_client, p_permission, p_handle, p_session, p_token_salt, p_refresh_hash, p_scope, p_resource,
-               p_amr, p_access_lifetime, p_refresh_lifetime, p_source, NULL, p_keys, p_wanted, p_permits, p_per,
-               p_burst, p_factor, p_totp_step, p_recovery) AS r,
-           postern.refuse_busy(r.outcome)
-$$;
-COMMENT ON FUNCTION postern.poll_magic IS 'poll_link without the key of the session';
-GRANT EXECUTE ON FUNCTION postern.poll_magic TO postern_app;
 
 RESET ROLE;

@@ -41,7 +41,7 @@ BEGIN
         outcome := 'busy';
         RETURN;
     END IF;
-    SELECT u.id, u.security_stamp, l.email_key, u.has_totp, k.client_id, now() + r.session_lifetime AS session_end,
+    SELECT u.id, u.security_stamp, l.address_key, u.has_totp, k.client_id, now() + r.session_lifetime AS session_end,
            l.handle, l.device
       INTO v_link
       FROM postern.login_link AS l, postern.user_account AS u, postern.client AS k, postern.realm AS r
@@ -49,7 +49,7 @@ BEGIN
        AND l.ended IS NULL AND l.expires_at > now() AND (l.client IS NULL OR l.client = p_client)
        AND (p_handle IS NULL OR l.handle = p_handle)
        AND u.realm_id = p_realm AND u.id = p_user AND u.enabled
-       AND postern.has_identifier(p_realm, u.id, l.email_key)
+       AND postern.has_identifier(p_realm, u.id, l.address_key)
        AND u.security_stamp = l.security_stamp
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
        AND r.id = p_realm AND r.enabled
@@ -79,19 +79,19 @@ BEGIN
         LOOP
             IF v_spent.token_hash = p_token_hash THEN
                 outcome := 'ok';
-                UPDATE postern.auth_session AS a SET expires_at = '-infinity'
+                UPDATE postern.sign_in_request AS a SET expires_at = '-infinity'
                  WHERE a.realm_id = p_realm AND a.id = v_spent.handle;
             END IF;
         END LOOP;
     END IF;
     IF outcome = 'ok' THEN
         user_id := v_link.id;
-        PERFORM postern.confirm_identifier(p_realm, user_id, v_link.email_key);
+        PERFORM postern.confirm_identifier(p_realm, user_id, v_link.address_key);
         v_opened := postern.open_session(
             p_realm, p_client, v_link.client_id, user_id, v_link.security_stamp, v_link.session_end,
             ROW(p_session, p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
                 p_refresh_lifetime, p_source, p_server_key)::postern.new_session,
-            jsonb_build_object('link', 'opened'), v_link.email_key, v_link.device);
+            jsonb_build_object('link', 'opened'), v_link.address_key, v_link.device);
         session_expires_at := v_opened.expires_at;
         RETURN;
     END IF;
@@ -105,34 +105,5 @@ END
 $$;
 COMMENT ON FUNCTION postern.redeem_link IS 'Redeems a link by its token: consumes it and opens the session in one call';
 GRANT EXECUTE ON FUNCTION postern.redeem_link TO postern_app;
-
--- Kept for older binaries.
-
-CREATE OR REPLACE FUNCTION postern.redeem_magic(
-    p_realm uuid, p_client uuid, p_permission text, p_user uuid, p_token_hash bytea, p_session uuid, p_token_salt bytea,
-    p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[], p_access_lifetime integer,
-    p_refresh_lifetime integer, p_source text,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-    p_factor uuid DEFAULT NULL, p_totp_step bigint DEFAULT NULL, p_recovery bytea[] DEFAULT NULL,
-    OUT outcome text, OUT reason text, OUT user_id uuid, OUT db_now double precision,
-    OUT session_expires_at double precision,
-    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[],
-    OUT factor uuid, OUT sealed_seed bytea, OUT last_step_at double precision)
-LANGUAGE sql
-AS $$
-    SELECT r.*
-      FROM postern.redeem_link(
-               p_realm, p_client, p_permission, p_user, p_token_hash, NULL, p_session, p_token_salt, p_refresh_hash,
-               p_scope, p_resource, p_amr, p_access_lifetime, p_refresh_lifetime, p_source, NULL, p_keys, p_wanted,
-               p_permits, p_per, p_burst, p_factor, p_totp_step, p_recovery) AS r,
-           postern.refuse_busy(r.outcome)
-$$;
-COMMENT ON FUNCTION postern.redeem_magic IS 'redeem_link without the key of the session and the handle';
-GRANT EXECUTE ON FUNCTION postern.redeem_magic TO postern_app;
-
--- Replaced by confirm_identifier and open_session; no binary called them.
-DROP FUNCTION IF EXISTS postern.confirm_mailbox(uuid, uuid);
-DROP FUNCTION IF EXISTS postern.open_link_session(uuid, uuid, text, uuid, uuid, text, timestamptz, uuid, bytea, bytea,
-    text[], text[], text[], integer, integer, text, bytea, uuid, text);
 
 RESET ROLE;

@@ -36,14 +36,14 @@ DECLARE
     v_device uuid;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT a.email, a.email_key, a.source, a.created_at, a.channel, r.resend_cooldown,
+    SELECT a.email, a.address_key, a.source, a.created_at, a.channel, r.resend_cooldown,
            postern.speaks_cotter(k) AS is_open_to_all,
            a.expires_at > now() AND a.confirmed_user IS NULL AND NOT a.denied AS live,
            r.enabled AND (r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL)
                           OR r.hosted_enabled AND coalesce(p.hosted_enabled, a.app IS NULL)) AS open,
            coalesce(p.display_name, k.display_name, r.display_name) AS asked_by
       INTO v_request
-      FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id
+      FROM postern.sign_in_request AS a JOIN postern.realm AS r ON r.id = a.realm_id
       LEFT JOIN postern.app AS p ON p.realm_id = a.realm_id AND p.slug = a.app
       LEFT JOIN postern.client AS k ON k.realm_id = a.realm_id AND k.id = a.client
      WHERE a.realm_id = p_realm AND a.id = p_request AND a.pending AND a.kind = 'magic';
@@ -52,7 +52,7 @@ BEGIN
         RETURN;
     END IF;
     -- The lock under which codes are decided too: this transaction decides for many addresses and must not wait.
-    IF NOT pg_try_advisory_xact_lock(postern.lock_of_requests(p_realm, v_request.email_key))
+    IF NOT pg_try_advisory_xact_lock(postern.lock_of_requests(p_realm, v_request.address_key))
        OR v_request.channel IS NOT NULL
           AND NOT pg_try_advisory_xact_lock(postern.lock_of_message_permits(p_realm)) THEN
         outcome := 'busy';
@@ -61,7 +61,7 @@ BEGIN
     SELECT u.id INTO v_user
       FROM postern.user_identifier AS i
       JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = i.user_id AND u.enabled
-     WHERE i.realm_id = p_realm AND i.proven_key = v_request.email_key
+     WHERE i.realm_id = p_realm AND i.proven_key = v_request.address_key
        -- A link has no place for a second proof.
        AND (i.kind = 'email' OR i.proved_at >= postern.stale_before(p_realm));
     IF v_user IS NULL AND v_request.is_open_to_all AND v_request.live AND v_request.open THEN
@@ -95,7 +95,7 @@ BEGIN
                      THEN 'ignored'
         ELSE 'send' END;
     IF outcome <> 'send' THEN
-        UPDATE postern.auth_session AS a SET pending = false WHERE a.realm_id = p_realm AND a.id = p_request;
+        UPDATE postern.sign_in_request AS a SET pending = false WHERE a.realm_id = p_realm AND a.id = p_request;
         RETURN;
     END IF;
     user_id := v_user;
@@ -117,17 +117,18 @@ DECLARE
     v_request record;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    UPDATE postern.auth_session AS a SET pending = false
+    UPDATE postern.sign_in_request AS a SET pending = false
       FROM postern.realm AS r, postern.user_account AS u
      WHERE a.realm_id = p_realm AND a.id = p_request AND r.id = p_realm AND u.realm_id = p_realm AND u.id = p_user
-    RETURNING a.email_key, a.client, a.app, a.source, a.created_at, a.channel, r.magic_link_lifetime, u.security_stamp,
+    RETURNING a.address_key, a.client, a.app, a.source, a.created_at, a.channel, r.magic_link_lifetime,
+        u.security_stamp,
               a.device,
               a.email, (SELECT i.value FROM postern.user_identifier AS i
-                         WHERE i.realm_id = p_realm AND i.proven_key = a.email_key) AS proven
+                         WHERE i.realm_id = p_realm AND i.proven_key = a.address_key) AS proven
          INTO STRICT v_request;
-    INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, client, app, email_key, source, device,
+    INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, client, app, address_key, source, device,
                                     security_stamp, asked_at, expires_at)
-    VALUES (p_realm, p_user, p_token_hash, p_request, v_request.client, v_request.app, v_request.email_key,
+    VALUES (p_realm, p_user, p_token_hash, p_request, v_request.client, v_request.app, v_request.address_key,
             coalesce(v_request.source, 'unknown'), v_request.device, v_request.security_stamp, v_request.created_at,
             now() + v_request.magic_link_lifetime);
     -- To the address as the account has it, which may be spelled otherwise than in the request. The first link to an
@@ -144,64 +145,5 @@ $$;
 COMMENT ON FUNCTION postern.add_link IS
     'Stores a new link and queues its mail; after decide_link_request said send, in its transaction';
 GRANT EXECUTE ON FUNCTION postern.add_link TO postern_app;
-
--- Kept for older binaries.
-
--- Newer ones call record_sent_request, for mails and messages to phones.
--- Outcomes: accepted, rate_limited, busy (the handle to be sent again is in use: call again).
-CREATE OR REPLACE FUNCTION postern.record_link_request(
-    p_realm uuid, p_id bytea, p_resend_of bytea, p_email text, p_email_key text, p_client uuid, p_source text,
-    p_lifetime integer, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[],
-    p_burst integer[], p_app text, p_hint_user uuid, p_hint_session uuid,
-    OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
-    IF outcome = 'rate_limited' THEN
-        RETURN;
-    END IF;
-    PERFORM postern.use_proof(p_realm);
-    IF p_resend_of IS NOT NULL AND NOT postern.try_hold_handle(p_realm, p_resend_of) THEN
-        outcome := 'busy';
-        RETURN;
-    END IF;
-    outcome := 'accepted';
-    handle := postern.record_request(
-        p_realm, p_id, p_resend_of, 'magic', p_email, p_email_key, p_client, p_app, NULL, NULL, p_source, p_hint_user,
-        p_hint_session, p_lifetime, NULL, NULL, NULL);
-END
-$$;
-COMMENT ON FUNCTION postern.record_link_request IS
-    'Records a request for a link under the rate limits given; the same work for every address';
-GRANT EXECUTE ON FUNCTION postern.record_link_request TO postern_app;
-
-
-CREATE OR REPLACE FUNCTION postern.request_link(
-    p_realm uuid, p_id bytea, p_resend_of bytea, p_email text, p_email_key text, p_client uuid, p_source text,
-    p_lifetime integer,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-    p_app text DEFAULT NULL,
-    OUT outcome text, OUT handle bytea,
-    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    SELECT r.outcome, r.handle, r.limit_ord, r.retry_after, r.granted INTO outcome, handle, limit_ord, retry_after,
-           granted
-      FROM postern.record_link_request(p_realm, p_id, p_resend_of, p_email, p_email_key, p_client, p_source, p_lifetime,
-                                       p_keys, p_wanted, p_permits, p_per, p_burst, p_app, NULL, NULL) AS r;
-    PERFORM postern.refuse_busy(outcome);
-END
-$$;
-COMMENT ON FUNCTION postern.request_link IS 'record_link_request without a hint';
-GRANT EXECUTE ON FUNCTION postern.request_link TO postern_app;
-
-CREATE OR REPLACE FUNCTION postern.decide_link(p_realm uuid, p_request bytea, OUT outcome text, OUT user_id uuid)
-LANGUAGE sql
-AS $$ SELECT d.outcome, d.user_id FROM postern.decide_link_request(p_realm, p_request) AS d $$;
-COMMENT ON FUNCTION postern.decide_link IS 'decide_link_request without what the mail says';
-GRANT EXECUTE ON FUNCTION postern.decide_link TO postern_app;
 
 RESET ROLE;

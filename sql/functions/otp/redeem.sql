@@ -12,7 +12,7 @@ SET LOCAL ROLE postern_owner;
 -- second_factor_wrong. Neither outcome counts as a try at the first factor, and neither does unmet: the account lacks
 -- the second factor that acr_values asks for (postern.falls_short).
 CREATE OR REPLACE FUNCTION postern.redeem_code(
-    p_realm uuid, p_client uuid, p_permission text, p_email_key text, p_handle bytea, p_keyed bytea[], p_session uuid,
+    p_realm uuid, p_client uuid, p_permission text, p_address_key text, p_handle bytea, p_keyed bytea[], p_session uuid,
     p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],
     p_access_lifetime integer, p_refresh_lifetime integer, p_source text, p_server_key bytea,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
@@ -63,9 +63,10 @@ BEGIN
     -- strangers.
     IF p_handle IS NOT NULL THEN
         SELECT a.device INTO v_device
-          FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = p_email_key;
+          FROM postern.sign_in_request AS a
+         WHERE a.realm_id = p_realm AND a.id = p_handle AND a.address_key = p_address_key;
     END IF;
-    IF NOT pg_try_advisory_xact_lock(postern.lock_of_codes(p_realm, p_email_key, v_device)) THEN
+    IF NOT pg_try_advisory_xact_lock(postern.lock_of_codes(p_realm, p_address_key, v_device)) THEN
         outcome := 'busy';
         RETURN;
     END IF;
@@ -75,13 +76,13 @@ BEGIN
     -- code gives both back.
     v_step := make_interval(secs => p_failure_per / p_failure_permits);
     IF v_device IS NOT NULL THEN
-        UPDATE postern.auth_session AS a
+        UPDATE postern.sign_in_request AS a
            SET attempts = a.attempts + 1
           FROM postern.realm AS r
-          LEFT JOIN postern.user_identifier AS i ON i.realm_id = p_realm AND i.proven_key = p_email_key
+          LEFT JOIN postern.user_identifier AS i ON i.realm_id = p_realm AND i.proven_key = p_address_key
           LEFT JOIN postern.device_guard AS g
                  ON g.realm_id = p_realm AND g.user_id = i.user_id AND g.device = v_device
-         WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = p_email_key AND a.expires_at > now()
+         WHERE a.realm_id = p_realm AND a.id = p_handle AND a.address_key = p_address_key AND a.expires_at > now()
            AND a.kind IN ('otp', 'register') AND a.device = v_device
            AND (a.jkt IS NULL OR a.jkt = postern.proof_key())
            AND r.id = p_realm AND a.attempts < r.otp_attempts AND coalesce(g.locked_until <= now(), true)
@@ -89,12 +90,12 @@ BEGIN
                   g.locked_until
              INTO v_codes, v_consecutive, v_locked_until;
     ELSIF p_handle IS NOT NULL THEN
-        UPDATE postern.auth_session AS a
+        UPDATE postern.sign_in_request AS a
            SET attempts = a.attempts + 1
           FROM postern.realm AS r
-          LEFT JOIN postern.code_guard AS g ON g.realm_id = p_realm AND g.email_key = p_email_key
+          LEFT JOIN postern.code_guard AS g ON g.realm_id = p_realm AND g.address_key = p_address_key
           LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
-         WHERE a.realm_id = p_realm AND a.id = p_handle AND a.email_key = p_email_key AND a.expires_at > now()
+         WHERE a.realm_id = p_realm AND a.id = p_handle AND a.address_key = p_address_key AND a.expires_at > now()
            AND a.kind IN ('otp', 'register') AND a.device IS NULL
            AND (a.jkt IS NULL OR a.jkt = postern.proof_key())
            AND r.id = p_realm AND coalesce(g.locked_until <= now(), true)
@@ -109,13 +110,13 @@ BEGIN
                     WHEN greatest(g.failures_tat, now()) > now() + (p_failure_burst - 1) * v_step THEN 'budget' END,
                CASE WHEN g.locked_until IS NULL THEN coalesce(g.consecutive, 0) ELSE 0 END, g.locked_until,
                ARRAY(SELECT c.id FROM postern.login_code AS c
-                      WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.expires_at > now()
+                      WHERE c.realm_id = p_realm AND c.address_key = p_address_key AND c.expires_at > now()
                         AND (c.client IS NULL OR c.client = p_client)
                         AND (c.jkt IS NULL OR c.jkt = postern.proof_key())
                       ORDER BY c.created_at DESC, c.id LIMIT 3)
           INTO reason, v_consecutive, v_locked_until, v_codes
-          FROM (VALUES (p_realm, p_email_key)) AS k (realm_id, email_key)
-          LEFT JOIN postern.code_guard AS g ON g.realm_id = k.realm_id AND g.email_key = k.email_key
+          FROM (VALUES (p_realm, p_address_key)) AS k (realm_id, address_key)
+          LEFT JOIN postern.code_guard AS g ON g.realm_id = k.realm_id AND g.address_key = k.address_key
           LEFT JOIN postern.rate_bucket AS b ON b.realm_id = k.realm_id AND b.key = 'token|wrong-codes';
     END IF;
     IF p_handle IS NOT NULL AND NOT FOUND THEN
@@ -127,9 +128,9 @@ BEGIN
     ELSIF reason IS NULL THEN
         v_codes := v_codes[:greatest(100 - v_consecutive, 1)];
         compared := cardinality(v_codes);
-        INSERT INTO postern.code_guard AS g (realm_id, email_key, failures_tat, consecutive)
-        VALUES (p_realm, p_email_key, CASE WHEN compared > 0 THEN now() + v_step ELSE '-infinity' END, compared)
-            ON CONFLICT (realm_id, email_key) DO UPDATE
+        INSERT INTO postern.code_guard AS g (realm_id, address_key, failures_tat, consecutive)
+        VALUES (p_realm, p_address_key, CASE WHEN compared > 0 THEN now() + v_step ELSE '-infinity' END, compared)
+            ON CONFLICT (realm_id, address_key) DO UPDATE
            SET failures_tat = CASE WHEN compared > 0 THEN greatest(g.failures_tat, now()) + v_step
                                    ELSE g.failures_tat END,
                consecutive = v_consecutive + compared,
@@ -149,12 +150,12 @@ BEGIN
                                    now() + r.session_lifetime AS expires_at, c.region, c.source
                               FROM postern.login_code AS c, postern.user_account AS u, postern.client AS k,
                                    postern.realm AS r
-                             WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND v_codes @> ARRAY[c.id]
+                             WHERE c.realm_id = p_realm AND c.address_key = p_address_key AND v_codes @> ARRAY[c.id]
                                AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
                                AND c.mac = sha256(c.salt || v_keyed)
                                AND u.realm_id = p_realm AND u.id = c.user_id AND u.enabled
                                AND (c.is_test OR EXISTS (SELECT FROM postern.user_identifier AS i
-                                                          WHERE i.realm_id = p_realm AND i.proven_key = p_email_key
+                                                          WHERE i.realm_id = p_realm AND i.proven_key = p_address_key
                                                             AND i.user_id = u.id
                                                             AND (i.kind = 'email'
                                                                  OR i.proved_at >= postern.stale_before(p_realm))))
@@ -164,7 +165,8 @@ BEGIN
                                AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled)
                              LIMIT 1) AS hit
                      -- Accounts with a second factor, and requests that present one, are handled below.
-                     WHERE d.realm_id = p_realm AND d.email_key = p_email_key AND NOT hit.has_totp AND p_factor IS NULL
+                     WHERE d.realm_id = p_realm AND d.address_key = p_address_key AND NOT hit.has_totp
+                         AND p_factor IS NULL
                        AND NOT v_falls_short
                     RETURNING hit.id, hit.security_stamp, hit.email, hit.email_verified, hit.client_id, hit.expires_at,
                               hit.region, hit.source)
@@ -176,7 +178,7 @@ BEGIN
             -- Registration. No sign-in code matched: try the pending registrations of this address. A registration that
             -- matches has a user now and is redeemed by the next pass of the loop.
             EXIT WHEN user_id IS NOT NULL OR v_registered
-                   OR NOT postern.register_by_code(p_realm, p_client, p_permission, p_email_key, v_codes, p_keyed,
+                   OR NOT postern.register_by_code(p_realm, p_client, p_permission, p_address_key, v_codes, p_keyed,
                                                    p_source);
             v_registered := true;
         END LOOP;
@@ -189,12 +191,12 @@ BEGIN
                c.region, c.source
           INTO user_id, v_stamp, email, email_verified, v_client_id, v_expires_at, v_has_totp, v_region, v_asked_from
           FROM postern.login_code AS c, postern.user_account AS u, postern.client AS k, postern.realm AS r
-         WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND v_codes @> ARRAY[c.id]
+         WHERE c.realm_id = p_realm AND c.address_key = p_address_key AND v_codes @> ARRAY[c.id]
            AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
            AND EXISTS (SELECT FROM unnest(p_keyed) AS x (keyed) WHERE c.mac = sha256(c.salt || x.keyed))
            AND u.realm_id = p_realm AND u.id = c.user_id AND u.enabled
            AND (c.is_test OR EXISTS (SELECT FROM postern.user_identifier AS i
-                                      WHERE i.realm_id = p_realm AND i.proven_key = p_email_key AND i.user_id = u.id))
+                                      WHERE i.realm_id = p_realm AND i.proven_key = p_address_key AND i.user_id = u.id))
            AND (u.has_totp OR p_factor IS NOT NULL OR v_falls_short)
            AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
            AND r.id = p_realm AND r.enabled
@@ -205,7 +207,7 @@ BEGIN
               FROM postern.check_second_factor(p_realm, user_id, v_has_totp, p_factor, p_totp_step, p_recovery,
                                                p_client, p_session, p_source) AS s;
             IF outcome = 'proved' THEN
-                DELETE FROM postern.login_code AS d WHERE d.realm_id = p_realm AND d.email_key = p_email_key;
+                DELETE FROM postern.login_code AS d WHERE d.realm_id = p_realm AND d.address_key = p_address_key;
                 IF NOT FOUND THEN
                     user_id := NULL;
                 END IF;
@@ -213,13 +215,13 @@ BEGIN
             ELSE
                 -- The first factor was right, so its try is given back.
                 IF p_handle IS NOT NULL THEN
-                    UPDATE postern.auth_session AS a SET attempts = a.attempts - 1
+                    UPDATE postern.sign_in_request AS a SET attempts = a.attempts - 1
                      WHERE a.realm_id = p_realm AND a.id = p_handle;
                 ELSE
                     UPDATE postern.code_guard AS g
                        SET failures_tat = g.failures_tat - v_step, consecutive = v_consecutive,
                            locked_until = v_locked_until
-                     WHERE g.realm_id = p_realm AND g.email_key = p_email_key;
+                     WHERE g.realm_id = p_realm AND g.address_key = p_address_key;
                 END IF;
                 compared := 0;
                 user_id := NULL;
@@ -233,8 +235,8 @@ BEGIN
     IF user_id IS NOT NULL THEN
         compared := 0;
         IF v_region IS NOT NULL THEN
-            PERFORM postern.give_back(p_realm, p_email_key, v_region, v_asked_from),
-                    postern.confirm_identifier(p_realm, user_id, p_email_key);
+            PERFORM postern.give_back(p_realm, p_address_key, v_region, v_asked_from),
+                    postern.confirm_identifier(p_realm, user_id, p_address_key);
         END IF;
         IF v_device IS NOT NULL THEN
             IF v_consecutive > 0 OR v_locked_until IS NOT NULL THEN
@@ -245,7 +247,7 @@ BEGIN
             UPDATE postern.code_guard AS g
                SET consecutive = 0, locked_until = NULL,
                    failures_tat = CASE WHEN p_handle IS NULL THEN g.failures_tat - v_step ELSE g.failures_tat END
-             WHERE g.realm_id = p_realm AND g.email_key = p_email_key;
+             WHERE g.realm_id = p_realm AND g.address_key = p_address_key;
         END IF;
         v_opened := postern.open_session(
             p_realm, p_client, v_client_id, user_id, v_stamp, v_expires_at,
@@ -259,7 +261,8 @@ BEGIN
     END IF;
 
     PERFORM postern.require_client(p_realm, p_client, p_permission);
-    v_refusal := postern.refuse_code(p_realm, p_client, p_email_key, p_handle, v_codes, p_keyed, p_token_salt, p_source,
+    v_refusal := postern.refuse_code(p_realm, p_client, p_address_key, p_handle, v_codes, p_keyed, p_token_salt,
+                                     p_source,
                                      v_device, v_consecutive, reason);
     reason := v_refusal.because;
     compared := v_refusal.compared;

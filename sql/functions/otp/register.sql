@@ -20,8 +20,7 @@ BEGIN
     SELECT l.permits, extract(epoch FROM l.per)::float8 AS per, l.burst, CASE WHEN l.mode = 'enforce' THEN 1
         ELSE -1 END AS wanted INTO v_limit
       FROM postern.effective_rate_limits(p_realm) AS l WHERE l.policy = 'native-otp' AND l.dimension = 'registrations';
-    -- Recorded by an older binary: the source is unknown.
-    IF NOT FOUND OR p_source IS NULL THEN
+    IF NOT FOUND THEN
         RETURN true;
     END IF;
     SELECT t.limit_ord INTO v_refused
@@ -48,7 +47,7 @@ GRANT EXECUTE ON FUNCTION postern.admit_registration TO postern_app;
 -- stranger may have typed the names. The names are those of the request that made the code. A name that cannot be
 -- stored is dropped.
 CREATE OR REPLACE FUNCTION postern.register_by_code(
-    p_realm uuid, p_client uuid, p_permission text, p_email_key text, p_codes uuid[], p_keyed bytea[], p_source text)
+    p_realm uuid, p_client uuid, p_permission text, p_address_key text, p_codes uuid[], p_keyed bytea[], p_source text)
 RETURNS boolean
 LANGUAGE plpgsql
 AS $$
@@ -56,13 +55,13 @@ DECLARE
     v_code record;
     v_user uuid;
 BEGIN
-    IF postern.asks_second_proof(p_realm, p_client, p_permission, p_email_key, p_codes, p_keyed) THEN
+    IF postern.asks_second_proof(p_realm, p_client, p_permission, p_address_key, p_codes, p_keyed) THEN
         RETURN false;
     END IF;
     SELECT c.id, c.email, c.app, c.locale, postern.person_name(c.first_name) AS first_name,
            postern.person_name(c.last_name) AS last_name,
            (coalesce(a.registration <> 'Off', false) OR postern.speaks_cotter(k))
-               AND NOT postern.is_contested(p_realm, p_email_key) AS is_open
+               AND NOT postern.is_contested(p_realm, p_address_key) AS is_open
       INTO v_code
       FROM postern.login_code AS c
       LEFT JOIN postern.app AS a ON a.realm_id = p_realm AND a.slug = c.app
@@ -72,7 +71,7 @@ BEGIN
           AND postern.is_switched_on(p_permission,
                                      r.native_grants_enabled AND coalesce(a.native_grants_enabled, c.app IS NULL),
                                      r.hosted_enabled AND coalesce(a.hosted_enabled, c.app IS NULL))
-     WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.email IS NOT NULL AND c.user_id IS NULL
+     WHERE c.realm_id = p_realm AND c.address_key = p_address_key AND c.email IS NOT NULL AND c.user_id IS NULL
        AND c.id = ANY (p_codes) AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
        AND EXISTS (SELECT FROM unnest(p_keyed) AS o (keyed) WHERE c.mac = sha256(c.salt || o.keyed))
      LIMIT 1;
@@ -84,7 +83,7 @@ BEGIN
         PERFORM set_config('postern.page_outcome', 'registration-closed', true);
         RETURN false;
     END IF;
-    IF postern.asks_profile(p_realm, p_email_key, v_code.id) THEN
+    IF postern.asks_profile(p_realm, p_address_key, v_code.id) THEN
         RETURN false;
     END IF;
     v_user := postern.register_user(p_realm, p_client, v_code.email, v_code.first_name, v_code.last_name, v_code.app,
@@ -93,7 +92,7 @@ BEGIN
         RETURN false;
     END IF;
     UPDATE postern.login_code AS c SET user_id = v_user
-     WHERE c.realm_id = p_realm AND c.email_key = p_email_key AND c.id = v_code.id;
+     WHERE c.realm_id = p_realm AND c.address_key = p_address_key AND c.id = v_code.id;
     RETURN true;
 END
 $$;
@@ -119,10 +118,10 @@ BEGIN
     LOOP
         SELECT a.user_id, a.proven, u.enabled,
                a.kind = 'phone' AND a.proved_at < postern.stale_before(p_realm) AS stale INTO v_account
-          FROM postern.account_of(p_realm, postern.email_key(p_email)) AS a
+          FROM postern.account_of(p_realm, postern.address_key(p_email)) AS a
           JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = a.user_id;
         v_user := v_account.user_id;
-        IF postern.is_contested(p_realm, postern.email_key(p_email), v_user) THEN
+        IF postern.is_contested(p_realm, postern.address_key(p_email), v_user) THEN
             RETURN NULL;
         END IF;
         EXIT WHEN v_user IS NOT NULL AND NOT coalesce(v_account.stale, false);

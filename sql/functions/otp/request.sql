@@ -41,20 +41,20 @@ DECLARE
     v_outcome text;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT a.kind, a.email, a.email_key, a.client, a.app, a.first_name, a.last_name, a.locale, a.source, a.code_ids,
+    SELECT a.kind, a.email, a.address_key, a.client, a.app, a.first_name, a.last_name, a.locale, a.source, a.code_ids,
            a.jkt, a.channel, a.region, a.expires_at > now() AS live, r.otp_lifetime, r.resend_cooldown, p.registration,
            a.kind = 'otp' AND postern.speaks_cotter(k) AS is_open_to_all,
            r.enabled AND (r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL)
                           OR r.hosted_enabled AND coalesce(p.hosted_enabled, a.app IS NULL)) AS open
       INTO v_request
-      FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = a.realm_id
+      FROM postern.sign_in_request AS a JOIN postern.realm AS r ON r.id = a.realm_id
       LEFT JOIN postern.app AS p ON p.realm_id = a.realm_id AND p.slug = a.app
       LEFT JOIN postern.client AS k ON k.realm_id = a.realm_id AND k.id = a.client
      WHERE a.realm_id = p_realm AND a.id = p_request AND a.pending AND a.kind IN ('otp', 'register');
     IF NOT FOUND THEN
         RETURN 'ignored';
     END IF;
-    IF NOT pg_try_advisory_xact_lock(postern.lock_of_requests(p_realm, v_request.email_key))
+    IF NOT pg_try_advisory_xact_lock(postern.lock_of_requests(p_realm, v_request.address_key))
        OR v_request.channel IS NOT NULL
           AND NOT pg_try_advisory_xact_lock(postern.lock_of_message_permits(p_realm)) THEN
         RETURN 'busy';
@@ -65,7 +65,7 @@ BEGIN
            a.kind = 'phone' AND a.proved_at < postern.stale_before(p_realm)
                AND (v_request.kind = 'register' OR NOT u.has_totp) AS stale
       INTO v_user
-      FROM postern.account_of(p_realm, v_request.email_key) AS a
+      FROM postern.account_of(p_realm, v_request.address_key) AS a
       JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = a.user_id;
     -- The foreign key of the code would wait for a transaction that deletes the account. The worker's batch has
     -- requests of all realms, which would wait too.
@@ -84,7 +84,7 @@ BEGIN
     SELECT t.admitted, t.device INTO v_admitted, v_device
       FROM postern.admit_request(p_realm, CASE WHEN v_request.channel IS NULL THEN 'native-otp' ELSE 'phone-otp' END,
                                  p_request, v_user.id) AS t;
-    IF postern.answer_test_identity(p_realm, p_request, v_request.email_key) THEN
+    IF postern.answer_test_identity(p_realm, p_request, v_request.address_key) THEN
         RETURN 'test_identity';
     END IF;
     v_outcome := CASE
@@ -92,13 +92,13 @@ BEGIN
             OR NOT v_request.open
             THEN 'ignored'
         WHEN EXISTS (SELECT FROM postern.login_code AS c
-                      WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key
+                      WHERE c.realm_id = p_realm AND c.address_key = v_request.address_key
                         AND v_request.code_ids @> ARRAY[c.id]
                         AND c.expires_at > now() AND c.created_at > now() - v_request.resend_cooldown)
             THEN 'cooldown'
         WHEN NOT v_admitted THEN 'limited'
         WHEN v_device IS NULL AND EXISTS (SELECT FROM postern.code_guard AS g
-                                           WHERE g.realm_id = p_realm AND g.email_key = v_request.email_key
+                                           WHERE g.realm_id = p_realm AND g.address_key = v_request.address_key
                                              AND g.locked_until > now())
           OR EXISTS (SELECT FROM postern.device_guard AS g
                       WHERE g.realm_id = p_realm AND g.user_id = v_user.id AND g.device = v_device
@@ -107,27 +107,29 @@ BEGIN
         -- A bound on live codes, independent of the realm's limits: strangers cannot fill the table, and a device
         -- replaces only its own codes.
         WHEN v_device IS NULL AND (SELECT count(*) FROM postern.login_code AS c
-                                    WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key
+                                    WHERE c.realm_id = p_realm AND c.address_key = v_request.address_key
                                       AND c.device IS NULL
                                       AND c.expires_at > now()) >= 32
             THEN 'limited'
         WHEN v_registers AND NOT postern.admit_registration(p_realm, v_request.source) THEN 'limited' END;
     IF v_outcome IS NOT NULL THEN
-        UPDATE postern.auth_session AS a SET pending = false WHERE a.realm_id = p_realm AND a.id = p_request;
+        UPDATE postern.sign_in_request AS a SET pending = false WHERE a.realm_id = p_realm AND a.id = p_request;
         RETURN v_outcome;
     END IF;
     -- Keeps the previous code of this handle, for a mail that arrives late, and the eight newest codes of this device.
     DELETE FROM postern.login_code AS c
-     WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key AND NOT c.is_test
+     WHERE c.realm_id = p_realm AND c.address_key = v_request.address_key AND NOT c.is_test
        AND (c.expires_at <= now()
             OR v_request.code_ids[:cardinality(v_request.code_ids) - 1] @> ARRAY[c.id]
             OR c.device = v_device AND c.id NOT IN (SELECT k.id FROM postern.login_code AS k
-                                                     WHERE k.realm_id = p_realm AND k.email_key = v_request.email_key
+                                                     WHERE k.realm_id = p_realm
+                                                         AND k.address_key = v_request.address_key
                                                        AND k.device = v_device
                                                      ORDER BY k.created_at DESC, k.id LIMIT 7));
-    INSERT INTO postern.login_code (realm_id, email_key, id, user_id, client, device, expires_at, salt, mac, app, email,
+    INSERT INTO postern.login_code (realm_id, address_key, id, user_id, client, device, expires_at, salt, mac, app,
+                                    email,
                                     first_name, last_name, locale, region, source, jkt)
-    VALUES (p_realm, v_request.email_key, p_code_id, CASE WHEN NOT v_registers THEN v_user.id END, v_request.client,
+    VALUES (p_realm, v_request.address_key, p_code_id, CASE WHEN NOT v_registers THEN v_user.id END, v_request.client,
             v_device, now() + v_request.otp_lifetime, p_salt, sha256(p_salt || p_keyed),
             CASE WHEN v_registers THEN v_request.app END, CASE WHEN v_registers
                 THEN coalesce(v_user.email, v_request.email) END,
@@ -135,7 +137,7 @@ BEGIN
             CASE WHEN v_registers THEN v_request.locale END,
             v_request.region, CASE WHEN v_request.region IS NOT NULL THEN v_request.source END,
             v_request.jkt);
-    UPDATE postern.auth_session AS a
+    UPDATE postern.sign_in_request AS a
        SET pending = false, code_ids = a.code_ids[greatest(cardinality(a.code_ids), 1):] || p_code_id
      WHERE a.realm_id = p_realm AND a.id = p_request;
     IF NOT postern.queue_message(
@@ -152,82 +154,5 @@ $$;
 COMMENT ON FUNCTION postern.decide_code IS
     'Decides a recorded request: makes its code and queues the mail, or does nothing';
 GRANT EXECUTE ON FUNCTION postern.decide_code TO postern_app;
-
--- Kept for older binaries.
-
--- Newer ones call record_sent_request, for mails and messages to phones.
--- Outcomes: accepted, rate_limited.
-CREATE OR REPLACE FUNCTION postern.record_code_request(
-    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid, p_app text,
-    p_first text, p_last text, p_source text, p_hint_user uuid, p_hint_session uuid, p_lifetime integer,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-    p_brake_permits integer, p_brake_per double precision, p_brake_burst integer,
-    OUT outcome text, OUT handle bytea, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
-    IF outcome = 'rate_limited' THEN
-        RETURN;
-    END IF;
-    PERFORM postern.use_proof(p_realm);
-    outcome := 'accepted';
-    handle := postern.record_request(
-        p_realm, p_id, p_resend_of, p_kind, p_email, p_email_key, p_client, p_app, p_first, p_last, p_source,
-        p_hint_user, p_hint_session, p_lifetime, p_brake_permits, p_brake_per, p_brake_burst);
-END
-$$;
-COMMENT ON FUNCTION postern.record_code_request IS
-    'Records a request for a code under the rate limits given; the same work for every address';
-GRANT EXECUTE ON FUNCTION postern.record_code_request TO postern_app;
-
--- How many digits the codes of a realm have.
-CREATE OR REPLACE FUNCTION postern.code_digits(p_realm uuid) RETURNS integer
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
-    RETURN (SELECT r.otp_digits FROM postern.realm AS r WHERE r.id = p_realm);
-END
-$$;
-COMMENT ON FUNCTION postern.code_digits IS 'The number of digits of a realm''s codes, 6 to 8';
-GRANT EXECUTE ON FUNCTION postern.code_digits TO postern_app;
-
-
--- These binaries send no source and no hint.
-CREATE OR REPLACE FUNCTION postern.request_code(
-    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid,
-    p_first text, p_last text, p_lifetime integer,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-    p_app text DEFAULT NULL,
-    OUT outcome text, OUT handle bytea,
-    OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
-LANGUAGE sql
-AS $$
-    SELECT t.outcome, t.handle, t.limit_ord, t.retry_after, t.granted
-      FROM postern.record_code_request(p_realm, p_id, p_resend_of, p_kind, p_email, p_email_key, p_client, p_app,
-                                       p_first, p_last, NULL, NULL, NULL,
-               p_lifetime, p_keys, p_wanted, p_permits, p_per, p_burst, NULL, NULL, NULL) AS t
-$$;
-COMMENT ON FUNCTION postern.request_code IS 'As record_code_request, for older binaries';
-GRANT EXECUTE ON FUNCTION postern.request_code TO postern_app;
-
--- Codes of these binaries have six digits. In a realm with longer codes the request waits for a newer binary.
-CREATE OR REPLACE FUNCTION postern.decide_otp(
-    p_realm uuid, p_request bytea, p_code_id uuid, p_salt bytea, p_keyed bytea, p_mail_id uuid, p_payload bytea,
-    p_template text)
-RETURNS text
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    IF postern.code_digits(p_realm) <> 6 THEN
-        RETURN 'busy';
-    END IF;
-    RETURN postern.decide_code(p_realm, p_request, p_code_id, p_salt, p_keyed, p_mail_id, p_payload, p_template);
-END
-$$;
-COMMENT ON FUNCTION postern.decide_otp IS 'As decide_code, for older binaries';
-GRANT EXECUTE ON FUNCTION postern.decide_otp TO postern_app;
 
 RESET ROLE;

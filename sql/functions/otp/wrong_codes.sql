@@ -20,7 +20,7 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
 -- the wrong codes that were those of accounts. A code to register with belongs to no account: guessing it reaches
 -- none, and a stranger can cause one for each address that he invents.
 CREATE OR REPLACE FUNCTION postern.refuse_code(
-    p_realm uuid, p_client uuid, p_email_key text, p_handle bytea, p_codes uuid[], p_keyed bytea[], p_salt bytea,
+    p_realm uuid, p_client uuid, p_address_key text, p_handle bytea, p_codes uuid[], p_keyed bytea[], p_salt bytea,
     p_source text, p_device uuid, p_consecutive integer, p_because text, OUT because text, OUT compared integer)
 LANGUAGE plpgsql
 AS $$
@@ -44,7 +44,7 @@ BEGIN
                        AND (c.client IS NULL OR c.client = p_client) AS is_compared,
                    EXISTS (SELECT FROM unnest(p_keyed) AS k (keyed) WHERE c.mac = sha256(c.salt || k.keyed)) AS is_right
               FROM postern.login_code AS c
-             WHERE c.realm_id = p_realm AND c.email_key = p_email_key
+             WHERE c.realm_id = p_realm AND c.address_key = p_address_key
                AND (p_handle IS NULL OR p_codes @> ARRAY[c.id])) AS x;
     FOR i IN v_compared + 1 .. 3 LOOP
         v_dummy := sha256(p_salt || p_keyed[1]);
@@ -62,21 +62,21 @@ BEGIN
     IF p_device IS NOT NULL THEN
         INSERT INTO postern.device_guard AS g (realm_id, user_id, device, consecutive)
         SELECT p_realm, i.user_id, p_device, v_wrong - p_consecutive
-          FROM postern.user_identifier AS i WHERE i.realm_id = p_realm AND i.proven_key = p_email_key
+          FROM postern.user_identifier AS i WHERE i.realm_id = p_realm AND i.proven_key = p_address_key
             ON CONFLICT (realm_id, user_id, device) DO UPDATE
            SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END,
                updated_at = now();
     ELSIF p_handle IS NOT NULL OR v_equal > 0 THEN
-        INSERT INTO postern.code_guard AS g (realm_id, email_key, consecutive)
-        VALUES (p_realm, p_email_key, v_wrong - p_consecutive)
-            ON CONFLICT (realm_id, email_key) DO UPDATE
+        INSERT INTO postern.code_guard AS g (realm_id, address_key, consecutive)
+        VALUES (p_realm, p_address_key, v_wrong - p_consecutive)
+            ON CONFLICT (realm_id, address_key) DO UPDATE
            SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END,
                updated_at = now();
     END IF;
     IF v_wrong >= 100 THEN
         INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
         VALUES (p_realm, 'code_lockout', p_client,
-                postern.find_user(p_realm, p_email_key), p_source,
+                postern.find_user(p_realm, p_address_key), p_source,
                 jsonb_build_object('wrong', v_wrong, 'known_device', p_device IS NOT NULL));
     END IF;
     because := CASE WHEN v_wrong >= 100 THEN 'lockout'
@@ -143,7 +143,7 @@ GRANT EXECUTE ON FUNCTION postern.report_wrong_codes TO postern_app;
 
 -- A sign-in by other means than a code resets the count of wrong codes: that of the known device p_device, else that of
 -- strangers at all addresses and phone numbers of the user.
-CREATE OR REPLACE FUNCTION postern.forget_wrong_codes(p_realm uuid, p_email_key text, p_user uuid, p_device uuid)
+CREATE OR REPLACE FUNCTION postern.forget_wrong_codes(p_realm uuid, p_address_key text, p_user uuid, p_device uuid)
 RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -155,7 +155,7 @@ BEGIN
         -- keys may read all of them.
         FOR v_key IN SELECT k FROM postern.identifier_keys(p_realm, p_user) AS k LOOP
             UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL
-             WHERE g.realm_id = p_realm AND g.email_key = v_key AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
+             WHERE g.realm_id = p_realm AND g.address_key = v_key AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
         END LOOP;
     ELSE
         UPDATE postern.device_guard AS g SET consecutive = 0, locked_until = NULL
@@ -177,12 +177,12 @@ DECLARE
     v_closed boolean;
 BEGIN
     SELECT EXISTS (SELECT FROM postern.code_guard AS g
-                    WHERE g.realm_id = p_realm AND g.email_key = ANY (p_keys) AND g.locked_until > now())
+                    WHERE g.realm_id = p_realm AND g.address_key = ANY (p_keys) AND g.locked_until > now())
         OR EXISTS (SELECT FROM postern.device_guard AS g
                     WHERE g.realm_id = p_realm AND g.user_id = p_user AND g.locked_until > now())
       INTO v_closed;
     UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL, failures_tat = '-infinity'
-     WHERE g.realm_id = p_realm AND g.email_key = ANY (p_keys);
+     WHERE g.realm_id = p_realm AND g.address_key = ANY (p_keys);
     UPDATE postern.device_guard AS g SET consecutive = 0, locked_until = NULL
      WHERE g.realm_id = p_realm AND g.user_id = p_user;
     RETURN v_closed;
@@ -198,13 +198,13 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     v_realm uuid := postern.admin_realm(realm);
-    v_key text := postern.email_key(email);
+    v_key text := postern.address_key(email);
     v_user uuid := coalesce(postern.user_by_id(v_realm, email), postern.find_user(v_realm, email));
     v_closed boolean;
 BEGIN
     -- Codes of an address without a user can be locked too.
     IF v_user IS NULL AND NOT EXISTS (SELECT FROM postern.code_guard AS g WHERE g.realm_id = v_realm
-                                      AND g.email_key = v_key) THEN
+                                      AND g.address_key = v_key) THEN
         PERFORM postern.refuse(format('email %s is not a user of this realm', postern.shown(email)),
             'SELECT id, email, phone FROM admin.users WHERE realm = … AND codes_locked_until IS NOT NULL lists whose '
             'codes are closed.');

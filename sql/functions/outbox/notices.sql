@@ -33,25 +33,25 @@ BEGIN
     END IF;
     SELECT u.locale INTO v_locale FROM postern.user_account AS u WHERE u.realm_id = p_realm AND u.id = p_user;
     v_locale := coalesce(v_locale, p_locale);
-    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, detail, locale)
-    SELECT p_realm, gen_random_uuid(), t.recipient, p_template,
+    INSERT INTO postern.message_outbox (realm_id, id, recipient, template, purpose, detail, locale)
+    SELECT p_realm, gen_random_uuid(), t.recipient, p_template, 'notice',
            coalesce(p_detail, '{}') - 'offer'
                || postern.undo_link_for(p_realm, p_user, p_detail -> 'offer', t.recipient), v_locale
       FROM (SELECT p_recipient AS recipient
              WHERE p_template = 'address-changed'
                 OR NOT EXISTS (SELECT FROM postern.user_identifier AS i
                                 WHERE i.realm_id = p_realm AND i.user_id = p_user
-                                  AND i.key = postern.email_key(p_recipient) AND i.proven_key IS NULL)
+                                  AND i.key = postern.address_key(p_recipient) AND i.proven_key IS NULL)
              UNION ALL
             SELECT i.value FROM postern.user_identifier AS i
              WHERE p_recipient IS NULL AND i.realm_id = p_realm AND i.user_id = p_user AND i.kind = 'email'
                AND i.proven_key IS NOT NULL
-               AND i.key IS DISTINCT FROM postern.email_key(p_detail ->> 'identifier')) AS t
+               AND i.key IS DISTINCT FROM postern.address_key(p_detail ->> 'identifier')) AS t
      WHERE t.recipient IS NOT NULL;
     IF p_recipient IS NULL AND NOT EXISTS (SELECT FROM postern.user_identifier AS i
                                             WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.kind = 'email'
                                               AND i.proven_key IS NOT NULL
-                                              AND i.key IS DISTINCT FROM postern.email_key(p_detail ->> 'identifier'))
+                                              AND i.key IS DISTINCT FROM postern.address_key(p_detail ->> 'identifier'))
         THEN
         PERFORM postern.queue_notice_by_sms(p_realm, p_user, i.value, p_template, p_detail, v_locale)
            FROM postern.user_identifier AS i

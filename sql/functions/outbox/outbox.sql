@@ -4,7 +4,7 @@
 SET LOCAL ROLE postern_owner;
 
 INSERT INTO postern.sweep_rule (table_name, condition) VALUES
-    ('mail_outbox', 't.state <> ''queued'' AND t.created_at < now() - interval ''7 days''')
+    ('message_outbox', 't.state <> ''queued'' AND t.created_at < now() - interval ''7 days''')
     ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
 
 CREATE OR REPLACE FUNCTION postern.outbox_sent(p_realm uuid, p_id uuid)
@@ -15,16 +15,17 @@ DECLARE
     v_recipient text;
 BEGIN
     -- An address that is proven without an account is kept nowhere.
-    UPDATE postern.mail_outbox AS m SET state = 'sent', sent_at = now(), payload = NULL, detail = NULL,
+    UPDATE postern.message_outbox AS m SET state = 'sent', sent_at = now(), payload = NULL, detail = NULL,
         last_error = NULL, recipient = CASE WHEN m.purpose = 'verify' THEN '' ELSE m.recipient END
-      FROM postern.mail_outbox AS o
+      FROM postern.message_outbox AS o
      WHERE m.realm_id = p_realm AND m.id = p_id AND m.state IS NOT DISTINCT FROM 'queued'
        AND o.realm_id = m.realm_id AND o.id = m.id
     RETURNING o.recipient INTO v_recipient;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm AND f.email_key = postern.email_key(v_recipient);
+    DELETE FROM postern.mail_refusal AS f
+     WHERE f.realm_id = p_realm AND f.address_key = postern.address_key(v_recipient);
     RETURN true;
 END
 $$;
@@ -40,7 +41,7 @@ AS $$
 DECLARE
     v_dead boolean;
 BEGIN
-    UPDATE postern.mail_outbox AS m
+    UPDATE postern.message_outbox AS m
        SET state = CASE WHEN p_permanent OR m.expires_at <= now() + p_retry_after THEN 'dead' ELSE 'queued' END,
            payload = CASE WHEN p_permanent OR m.expires_at <= now() + p_retry_after THEN NULL ELSE m.payload END,
            detail = CASE WHEN p_permanent OR m.expires_at <= now() + p_retry_after THEN NULL ELSE m.detail END,
@@ -70,7 +71,7 @@ DECLARE
     v_recipient text;
     v_in_a_row integer;
 BEGIN
-    UPDATE postern.mail_outbox AS m SET state = 'dead', payload = NULL, detail = NULL, last_error = left(p_error, 50)
+    UPDATE postern.message_outbox AS m SET state = 'dead', payload = NULL, detail = NULL, last_error = left(p_error, 50)
      WHERE m.realm_id = p_realm AND m.id = p_id AND m.state IS NOT DISTINCT FROM 'queued'
     RETURNING m.recipient INTO v_recipient;
     IF NOT FOUND THEN
@@ -78,17 +79,18 @@ BEGIN
     END IF;
     INSERT INTO postern.audit_event (realm_id, event, detail)
     VALUES (p_realm, 'mail_dead', jsonb_build_object('mail', p_id, 'error', left(p_error, 50)));
-    INSERT INTO postern.mail_refusal AS f (realm_id, email_key, in_a_row)
-    VALUES (p_realm, postern.email_key(v_recipient), 1)
-        ON CONFLICT (realm_id, email_key) DO UPDATE SET in_a_row = f.in_a_row + 1, last_at = now()
+    INSERT INTO postern.mail_refusal AS f (realm_id, address_key, in_a_row)
+    VALUES (p_realm, postern.address_key(v_recipient), 1)
+        ON CONFLICT (realm_id, address_key) DO UPDATE SET in_a_row = f.in_a_row + 1, last_at = now()
     RETURNING f.in_a_row INTO v_in_a_row;
     IF v_in_a_row < 3 OR NOT postern.is_email(v_recipient) THEN
         RETURN false;
     END IF;
-    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = p_realm AND f.email_key = postern.email_key(v_recipient);
+    DELETE FROM postern.mail_refusal AS f
+     WHERE f.realm_id = p_realm AND f.address_key = postern.address_key(v_recipient);
     INSERT INTO postern.suppressed_address AS s (realm_id, email, reason, is_automatic, expires_at)
     VALUES (p_realm, v_recipient, 'the mail server knows no such mailbox', true, now() + interval '7 days')
-        ON CONFLICT (realm_id, email_key) DO UPDATE
+        ON CONFLICT (realm_id, address_key) DO UPDATE
        SET created_at = now(), expires_at = excluded.expires_at
      WHERE s.is_automatic;
     IF NOT FOUND THEN
@@ -112,7 +114,7 @@ RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 BEGIN
-    UPDATE postern.mail_outbox AS m SET state = 'sent', sent_at = now(), payload = NULL, detail = NULL,
+    UPDATE postern.message_outbox AS m SET state = 'sent', sent_at = now(), payload = NULL, detail = NULL,
         last_error = NULL, is_unreported = false, provider = p_provider, reference = left(p_reference, 200),
         permits = NULL, recipient = CASE WHEN m.purpose = 'verify' THEN '' ELSE m.recipient END
      WHERE m.realm_id = p_realm AND m.id = p_id AND m.state IS NOT DISTINCT FROM 'queued';
@@ -136,7 +138,7 @@ DECLARE
     v_message record;
     v_error text := left(p_error, 50);
 BEGIN
-    UPDATE postern.mail_outbox AS m
+    UPDATE postern.message_outbox AS m
        SET not_before = now() + coalesce(p_retry_after, interval '0'), is_waiting = true, is_unreported = false,
            last_error = v_error, is_allowed = m.is_allowed OR p_allowed,
            provider_failures = CASE WHEN p_provider IS DISTINCT FROM m.provider THEN 0 ELSE m.provider_failures END
@@ -179,15 +181,15 @@ AS $$
     WITH figure AS (
         SELECT replace(m.channel, 'email', 'mail') AS queue, m.realm_id, count(*) AS queued,
                min(m.created_at) FILTER (WHERE m.not_before <= now()) AS since
-          FROM postern.mail_outbox AS m
+          FROM postern.message_outbox AS m
          WHERE m.state = 'queued' AND m.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
          GROUP BY m.channel, m.realm_id
          UNION ALL
-        SELECT 'requests', a.realm_id, count(*), min(a.created_at) FROM postern.auth_session AS a
+        SELECT 'requests', a.realm_id, count(*), min(a.created_at) FROM postern.sign_in_request AS a
          WHERE a.pending AND a.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
          GROUP BY a.realm_id
          UNION ALL
-        SELECT 'approvals', t.realm_id, count(*), min(t.created_at) FROM postern.transaction AS t
+        SELECT 'approvals', t.realm_id, count(*), min(t.created_at) FROM postern.device_request AS t
          WHERE t.kind = 'approval' AND t.resolved_at IS NULL
            AND t.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
          GROUP BY t.realm_id
@@ -220,7 +222,7 @@ CREATE OR REPLACE FUNCTION postern.supersede_message(p_realm uuid, p_id uuid) RE
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 BEGIN
-    PERFORM FROM postern.mail_outbox AS m
+    PERFORM FROM postern.message_outbox AS m
       WHERE m.realm_id = p_realm AND m.id = p_id AND m.state IS NOT DISTINCT FROM 'queued'
         FOR NO KEY UPDATE SKIP LOCKED;
     IF FOUND THEN
@@ -235,7 +237,7 @@ GRANT EXECUTE ON FUNCTION postern.supersede_message TO postern_app;
 CREATE OR REPLACE VIEW admin.outbox AS
 SELECT r.slug AS realm, m.id, m.recipient, m.template, m.state, m.attempts, m.last_error, m.created_at, m.not_before,
        m.expires_at, m.sent_at
-  FROM postern.mail_outbox AS m JOIN postern.realm AS r ON r.id = m.realm_id
+  FROM postern.message_outbox AS m JOIN postern.realm AS r ON r.id = m.realm_id
  WHERE m.channel = 'email';
 COMMENT ON VIEW admin.outbox IS 'Mail queued, sent and dead, without its content';
 
@@ -250,7 +252,7 @@ SELECT r.slug AS realm, m.id, m.channel, CASE WHEN m.channel <> 'push' THEN m.re
        CASE m.template WHEN 'otp' THEN 'otp' WHEN 'magic-link' THEN 'link' WHEN 'approval' THEN 'approval'
             ELSE 'notice' END AS kind, m.purpose, m.template, m.state, m.attempts, m.last_error, m.provider,
        m.reference, m.locale, c.client_id, m.app, m.created_at, m.not_before, m.expires_at, m.sent_at
-  FROM postern.mail_outbox AS m JOIN postern.realm AS r ON r.id = m.realm_id
+  FROM postern.message_outbox AS m JOIN postern.realm AS r ON r.id = m.realm_id
   LEFT JOIN postern.client AS c ON c.realm_id = m.realm_id AND c.id = m.client;
 COMMENT ON VIEW admin.messages IS
     'Messages of all channels queued, sent and dead, without their content; reference: what the provider calls it';

@@ -19,7 +19,7 @@ BEGIN
     PERFORM postern.check_text('reason', reason, 200);
     INSERT INTO postern.suppressed_address AS s (realm_id, email, reason)
     VALUES (v_realm, email, reason)
-        ON CONFLICT (realm_id, email_key) DO UPDATE
+        ON CONFLICT (realm_id, address_key) DO UPDATE
        SET reason = coalesce(excluded.reason, s.reason), is_automatic = false, expires_at = NULL;
     PERFORM postern.admin_audit(v_realm, 'address_suppressed',
         user_id => postern.find_user(v_realm, email),
@@ -42,8 +42,9 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
     v_live boolean;
 BEGIN
-    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = v_realm AND f.email_key = postern.email_key(email);
-    DELETE FROM postern.suppressed_address AS s WHERE s.realm_id = v_realm AND s.email_key = postern.email_key(email)
+    DELETE FROM postern.mail_refusal AS f WHERE f.realm_id = v_realm AND f.address_key = postern.address_key(email);
+    DELETE FROM postern.suppressed_address AS s
+     WHERE s.realm_id = v_realm AND s.address_key = postern.address_key(email)
     RETURNING coalesce(s.expires_at > now(), true) INTO v_live;
     IF NOT FOUND OR NOT v_live THEN
         RETURN false;

@@ -35,8 +35,7 @@ BEGIN
                           WHERE h.channel = c.channel),
                    ARRAY(SELECT h.realm FROM unnest(p_held_channel, p_held_realm, p_held_priority)
                                                  AS h (channel, realm, priority)
-                          WHERE h.channel = c.channel AND h.priority = 2),
-                   false) AS l
+                          WHERE h.channel = c.channel AND h.priority = 2)) AS l
          WHERE c.wanted > 0
     LOOP
         RETURN QUERY
@@ -55,7 +54,7 @@ BEGIN
                s.mail_from, s.reply_to, postern.message_texts(
                    m.realm_id, p.slug, coalesce(m.locale, p.default_locale, r.default_locale)),
                s.accent, postern.issuer(r.public_origin, r.primary_domain) || '/brand/' || encode(s.logo, 'hex')
-          FROM postern.mail_outbox AS m JOIN postern.realm AS r ON r.id = m.realm_id
+          FROM postern.message_outbox AS m JOIN postern.realm AS r ON r.id = m.realm_id
           LEFT JOIN postern.app AS p ON p.realm_id = m.realm_id AND p.slug = coalesce(m.detail ->> 'app', m.app)
           LEFT JOIN postern.client AS k ON k.realm_id = m.realm_id AND k.id = m.client
           LEFT JOIN LATERAL postern.message_brand(m.realm_id, p.slug) AS s ON true
@@ -80,7 +79,7 @@ AS $$
            (array_agg(b.logo ORDER BY b.app) FILTER (WHERE i.hash IS NOT NULL))[1],
            (array_agg(b.mail_from ORDER BY b.app) FILTER (WHERE b.mail_from IS NOT NULL))[1],
            (array_agg(b.mail_reply_to ORDER BY b.app) FILTER (WHERE b.mail_reply_to IS NOT NULL))[1]
-      FROM postern.branding AS b
+      FROM postern.brand AS b
       LEFT JOIN postern.brand_image AS i
         ON i.realm_id = p_realm AND i.hash = b.logo AND i.media_type <> 'image/svg+xml'
      WHERE b.realm_id = p_realm AND coalesce(b.app = p_app, b.app IS NULL)
@@ -96,48 +95,5 @@ AS $$
        AND t.key ~ '\A(mail|sms|voice|time)-'
 $$;
 COMMENT ON FUNCTION postern.message_texts IS 'The texts of messages that a realm or App replaces, in one language';
-
--- Kept for older binaries. They know mail only.
-
-CREATE OR REPLACE FUNCTION postern.take_mail(
-    p_limit integer, p_lease interval, p_after uuid, p_share integer, p_in_hand uuid[], p_registering uuid[],
-    p_sealed_only boolean DEFAULT false)
-RETURNS TABLE (realm_id uuid, id uuid, recipient text, template text, payload bytea, detail jsonb, attempts integer,
-               created_at timestamptz, last_error text, priority smallint, realm_name text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
-AS $$
-#variable_conflict use_column
-DECLARE
-    v_key record;
-BEGIN
-    PERFORM postern.end_waits();
-    FOR v_key IN
-        SELECT l.realm_id, l.id
-          FROM postern.lease_messages('email', p_limit, p_lease, p_after, p_share, p_in_hand, p_registering,
-                                      p_sealed_only) AS l
-    LOOP
-        RETURN QUERY
-        SELECT m.realm_id, m.id, m.recipient, m.template, m.payload, m.detail, m.attempts, m.created_at, m.last_error,
-               m.priority, coalesce(p.display_name, r.display_name)
-          FROM postern.mail_outbox AS m JOIN postern.realm AS r ON r.id = m.realm_id
-          LEFT JOIN postern.app AS p ON p.realm_id = m.realm_id AND p.slug = m.detail ->> 'app'
-         WHERE m.realm_id = v_key.realm_id AND m.id = v_key.id;
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION postern.take_mail IS 'Leases due mail for a binary from before channels';
-GRANT EXECUTE ON FUNCTION postern.take_mail TO postern_app;
-
--- These binaries know no detail and keep no place in the circle.
-CREATE OR REPLACE FUNCTION postern.outbox_take(p_limit integer, p_lease interval)
-RETURNS TABLE (realm_id uuid, id uuid, recipient text, template text, payload bytea, attempts integer,
-               created_at timestamptz, last_error text)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
-AS $$
-    SELECT t.realm_id, t.id, t.recipient, t.template, t.payload, t.attempts, t.created_at, t.last_error
-      FROM postern.take_mail(p_limit, p_lease, gen_random_uuid(), p_limit, '{}', '{}', true) AS t
-$$;
-COMMENT ON FUNCTION postern.outbox_take IS 'Leases due mail for a binary from before realms took turns';
-GRANT EXECUTE ON FUNCTION postern.outbox_take TO postern_app;
 
 RESET ROLE;

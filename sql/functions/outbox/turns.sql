@@ -17,7 +17,7 @@ DECLARE
 BEGIN
     WHILE cardinality(v_turns) < p_limit LOOP
         SELECT m.realm_id INTO v_at
-          FROM postern.mail_outbox AS m
+          FROM postern.message_outbox AS m
          WHERE m.state = 'queued' AND NOT m.is_waiting AND m.channel = p_channel AND m.realm_id > v_at
          ORDER BY m.channel, m.realm_id, m.priority, m.created_at LIMIT 1;
         IF FOUND THEN
@@ -60,9 +60,9 @@ AS $$
 DECLARE
     v_ended record;
 BEGIN
-    UPDATE postern.mail_outbox AS m
+    UPDATE postern.message_outbox AS m
        SET state = 'dead', payload = NULL, detail = NULL, last_error = p_error, permits = NULL
-      FROM postern.mail_outbox AS o
+      FROM postern.message_outbox AS o
      WHERE m.realm_id = p_realm AND m.id = p_id AND o.realm_id = m.realm_id AND o.id = m.id
     RETURNING o.recipient, o.permits INTO v_ended;
     IF v_ended.permits <> '{}' THEN
@@ -78,13 +78,12 @@ COMMENT ON FUNCTION postern.end_message IS 'Marks a message dead, erases its con
 -- lease, not a lock: a taken message is due again after p_lease unless it was reported, so a sender that dies loses
 -- nothing. Commit before sending.
 -- p_share: how many senders a realm may occupy, and one less for its registrations; p_in_hand and p_registering: the
--- realm of each message, and of each registration, that the caller has in hand. p_sealed_only: for a binary that knows
--- no detail.
+-- realm of each message, and of each registration, that the caller has in hand.
 -- Dropped on the way, a bounded number at a time: what has expired, mail to suppressed addresses, and a message to a
 -- phone or device whose outcome stayed unknown twice. A mail without a report may be sent again as often as needed.
 CREATE OR REPLACE FUNCTION postern.lease_messages(
     p_channel text, p_limit integer, p_lease interval, p_after uuid, p_share integer, p_in_hand uuid[],
-    p_registering uuid[], p_sealed_only boolean)
+    p_registering uuid[])
 RETURNS TABLE (realm_id uuid, id uuid)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, postern, pg_temp SET enable_seqscan = off SET enable_sort = off
@@ -112,7 +111,7 @@ BEGIN
 
     FOREACH v_realm IN ARRAY v_turns LOOP
         PERFORM postern.drop_message(e.realm_id, e.id, e.channel, 'expired')
-          FROM (SELECT d.realm_id, d.id, d.channel FROM postern.mail_outbox AS d
+          FROM (SELECT d.realm_id, d.id, d.channel FROM postern.message_outbox AS d
                  WHERE d.state = 'queued' AND d.realm_id = v_realm AND d.expires_at <= now() AND d.not_before <= now()
                  ORDER BY d.realm_id, d.expires_at LIMIT 500 FOR NO KEY UPDATE OF d SKIP LOCKED) AS e;
     END LOOP;
@@ -127,11 +126,10 @@ BEGIN
                 FOR v_drop IN 0..100 LOOP
                     SELECT d.id, d.recipient, d.priority, d.is_unreported AND d.last_error LIKE 'in-doubt%' AS is_lost
                       INTO v_next
-                      FROM postern.mail_outbox AS d
+                      FROM postern.message_outbox AS d
                      WHERE d.state = 'queued' AND NOT d.is_waiting AND d.channel = p_channel AND d.realm_id = v_realm
                        AND d.priority <= CASE WHEN v_registrations THEN 2 ELSE 1 END
                        AND d.not_before <= now() AND d.expires_at > now()
-                       AND (d.payload IS NOT NULL OR NOT p_sealed_only)
                      ORDER BY d.channel, d.realm_id, d.priority, d.created_at LIMIT 1
                        FOR NO KEY UPDATE OF d SKIP LOCKED;
                     v_found := FOUND;
@@ -139,7 +137,7 @@ BEGIN
                     v_fault := CASE WHEN v_next.is_lost THEN 'in-doubt'
                         WHEN p_channel = 'email' AND EXISTS (
                                 SELECT FROM postern.suppressed_address AS s
-                                 WHERE s.realm_id = v_realm AND s.email_key = postern.email_key(v_next.recipient)
+                                 WHERE s.realm_id = v_realm AND s.address_key = postern.address_key(v_next.recipient)
                                    AND coalesce(s.expires_at > now(), true)) THEN 'suppressed' END;
                     EXIT WHEN v_fault IS NULL;
                     PERFORM postern.drop_message(v_realm, v_next.id, p_channel, v_fault);
@@ -150,7 +148,7 @@ BEGIN
                 v_done := v_done || v_realm;
                 CONTINUE;
             END IF;
-            UPDATE postern.mail_outbox AS m
+            UPDATE postern.message_outbox AS m
                SET is_waiting = true, not_before = now() + p_lease, attempts = m.attempts + 1,
                    is_unreported = p_channel <> 'email',
                    last_error = CASE WHEN m.is_unreported THEN 'in-doubt' ELSE m.last_error END
@@ -174,9 +172,9 @@ COMMENT ON FUNCTION postern.lease_messages IS
 CREATE OR REPLACE FUNCTION postern.end_waits() RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
-    UPDATE postern.mail_outbox AS m SET is_waiting = false
+    UPDATE postern.message_outbox AS m SET is_waiting = false
      WHERE (m.realm_id, m.id) IN (
-        SELECT d.realm_id, d.id FROM postern.mail_outbox AS d
+        SELECT d.realm_id, d.id FROM postern.message_outbox AS d
          WHERE d.state = 'queued' AND d.is_waiting AND d.not_before <= now()
            AND d.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
          ORDER BY d.not_before LIMIT 500 FOR NO KEY UPDATE OF d SKIP LOCKED)

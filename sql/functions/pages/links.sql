@@ -7,7 +7,7 @@ LANGUAGE plpgsql
 AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    UPDATE postern.auth_session AS a SET page_browser = p_browser, page_state = p_state
+    UPDATE postern.sign_in_request AS a SET page_browser = p_browser, page_state = p_state
      WHERE a.realm_id = p_realm AND a.id = p_handle AND a.expires_at > now();
     RETURN FOUND;
 END
@@ -26,13 +26,13 @@ DECLARE
     v_proof record;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    UPDATE postern.auth_session AS a SET pending = false, expires_at = '-infinity'
+    UPDATE postern.sign_in_request AS a SET pending = false, expires_at = '-infinity'
      WHERE a.realm_id = p_realm AND a.id = p_handle AND a.expires_at > now()
-    RETURNING a.email_key, a.code_ids, a.message INTO v_request;
+    RETURNING a.address_key, a.code_ids, a.message INTO v_request;
     DELETE FROM postern.login_code AS c
-     WHERE c.realm_id = p_realm AND c.email_key = v_request.email_key
+     WHERE c.realm_id = p_realm AND c.address_key = v_request.address_key
        AND c.id IN (SELECT k.id FROM postern.login_code AS k
-                     WHERE k.realm_id = p_realm AND k.email_key = v_request.email_key
+                     WHERE k.realm_id = p_realm AND k.address_key = v_request.address_key
                        AND k.id = ANY (v_request.code_ids) AND NOT k.is_test
                        FOR UPDATE SKIP LOCKED);
     UPDATE postern.login_link AS l SET ended = 'superseded'
@@ -40,16 +40,16 @@ BEGIN
         SELECT k.realm_id, k.user_id, k.token_hash
           FROM postern.user_identifier AS i
           JOIN postern.login_link AS k ON k.realm_id = i.realm_id AND k.user_id = i.user_id
-         WHERE i.realm_id = p_realm AND i.proven_key = v_request.email_key AND k.handle = p_handle
+         WHERE i.realm_id = p_realm AND i.proven_key = v_request.address_key AND k.handle = p_handle
            AND k.ended IS NULL
            FOR UPDATE OF k SKIP LOCKED);
     -- A proof without an account has the same id.
-    UPDATE postern.address_proof AS p SET expires_at = now(), code_mac = NULL, code_salt = NULL
+    UPDATE postern.address_verification AS p SET expires_at = now(), code_mac = NULL, code_salt = NULL
      WHERE p.realm_id = p_realm AND p.id = encode(p_handle, 'hex')::uuid AND p.proved_at IS NULL
        AND p.expires_at > now()
     RETURNING p.id, p.message INTO v_proof;
     PERFORM postern.supersede_message(p_realm, coalesce(v_request.message, v_proof.message));
-    RETURN v_request.email_key IS NOT NULL OR v_proof.id IS NOT NULL;
+    RETURN v_request.address_key IS NOT NULL OR v_proof.id IS NOT NULL;
 END
 $$;
 COMMENT ON FUNCTION postern.give_up_request IS 'Ends a request for a code or a link whose person uses another address';
@@ -65,7 +65,7 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT a.page_state, l.ended IS NOT NULL INTO state, confirmed
       FROM postern.login_link AS l
-      JOIN postern.auth_session AS a ON a.realm_id = l.realm_id AND a.id = l.handle
+      JOIN postern.sign_in_request AS a ON a.realm_id = l.realm_id AND a.id = l.handle
      WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.token_hash = p_token_hash AND a.page_browser = p_browser
        AND (l.ended IS NULL AND postern.link_end(l) IS NULL
             OR l.ended = 'confirmed' AND a.confirmed_user = p_user AND NOT a.denied AND a.expires_at > now());
@@ -93,7 +93,7 @@ BEGIN
     SELECT CASE WHEN a.denied THEN 'denied' WHEN a.expires_at <= now() THEN 'expired'
                 WHEN a.confirmed_user IS NOT NULL THEN 'confirmed' ELSE 'pending' END
       INTO state
-      FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle AND a.kind = 'magic';
+      FROM postern.sign_in_request AS a WHERE a.realm_id = p_realm AND a.id = p_handle AND a.kind = 'magic';
     state := coalesce(state, 'expired');
 END
 $$;

@@ -82,7 +82,7 @@ BEGIN
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
        AND r.id = p_realm AND r.enabled
        AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled)
-    RETURNING u.id, u.security_stamp, coalesce(u.email_key, '') AS email_key, k.client_id,
+    RETURNING u.id, u.security_stamp, coalesce(u.address_key, '') AS address_key, k.client_id,
               now() + r.session_lifetime AS expires_at INTO v_user;
     IF NOT FOUND THEN
         PERFORM postern.require_client(p_realm, p_client, p_permission);
@@ -104,31 +104,12 @@ BEGIN
         p_realm, p_client, v_user.client_id, user_id, v_user.security_stamp, v_user.expires_at,
         ROW(p_session, p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
             p_refresh_lifetime, p_source, p_server_key)::postern.new_session,
-        jsonb_build_object('passkey', p_passkey), v_user.email_key, NULL);
+        jsonb_build_object('passkey', p_passkey), v_user.address_key, NULL);
     outcome := 'ok';
     session_expires_at := v_opened.expires_at;
 END
 $$;
 COMMENT ON FUNCTION postern.redeem_passkey IS 'Records a verified assertion: counter, session and audit in one call';
 GRANT EXECUTE ON FUNCTION postern.redeem_passkey TO postern_app;
-
--- Kept for older binaries.
-
--- These binaries do not name the line of the key file that the session depends on.
-CREATE OR REPLACE FUNCTION postern.redeem_assertion(
-    p_realm uuid, p_client uuid, p_permission text, p_passkey uuid, p_sign_count bigint, p_backup_state boolean,
-    p_session uuid, p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],
-    p_access_lifetime integer, p_refresh_lifetime integer, p_source text,
-    OUT outcome text, OUT reason text, OUT user_id uuid, OUT db_now double precision,
-    OUT session_expires_at double precision)
-LANGUAGE sql
-AS $$
-    SELECT p.outcome, p.reason, p.user_id, p.db_now, p.session_expires_at
-      FROM postern.redeem_passkey(p_realm, p_client, p_permission, p_passkey, p_sign_count, p_backup_state, p_session,
-                                  p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
-                                  p_refresh_lifetime, p_source, NULL) AS p
-$$;
-COMMENT ON FUNCTION postern.redeem_assertion IS 'For older binaries: postern.redeem_passkey';
-GRANT EXECUTE ON FUNCTION postern.redeem_assertion TO postern_app;
 
 RESET ROLE;

@@ -6,9 +6,7 @@ CREATE OR REPLACE FUNCTION postern.put_xid_before_all() RETURNS trigger
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF NEW.xid IS NOT NULL THEN
-        NEW.xid := '3';
-    END IF;
+    NEW.xid := '3';
     RETURN NEW;
 END
 $$;
@@ -94,7 +92,7 @@ BEGIN
         p_last -> 'realm' || jsonb_build_object('config_version', nextval('postern.config_version')));
     PERFORM postern.put_proofs(p_last -> 'proofs');
     -- What the other cluster has forgotten is not known here either.
-    PERFORM postern.begin_proof_store();
+    PERFORM postern.begin_proof_store('-infinity');
     UPDATE postern.schema_proof_store AS s SET since = v_since WHERE s.since < v_since;
     IF (p_last ->> 'last_event')::bigint >= (SELECT s.last_value FROM postern.audit_event_id_seq AS s) THEN
         RAISE EXCEPTION 'ids of events here are not above those of the other cluster: begin the move anew';

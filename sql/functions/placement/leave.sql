@@ -133,7 +133,6 @@ AS $$
 $$;
 COMMENT ON FUNCTION postern.proofs_to_copy IS 'A page of the used proofs of a realm';
 
-DROP FUNCTION IF EXISTS postern.end_writes(uuid, interval);
 -- Waits for the last writer, at most p_wait; queues for the webhooks what they have not been queued, because the other
 -- cluster counts transactions otherwise; and writes the mark. Returns the rows that open_realm takes. p_since: proofs
 -- of older transactions were copied before; a realm may have a million.

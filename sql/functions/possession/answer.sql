@@ -10,10 +10,10 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_asked postern.transaction;
+    v_asked postern.device_request;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT t.* INTO v_asked FROM postern.transaction AS t
+    SELECT t.* INTO v_asked FROM postern.device_request AS t
      WHERE t.realm_id = p_realm AND t.link_hash = p_link_hash AND t.state = 'sent' AND t.link_expires_at > now()
        AND postern.may_prove_numbers(p_realm, t.client)
        AND t.expires_at > now() FOR NO KEY UPDATE;
@@ -33,8 +33,8 @@ BEGIN
                                         CASE WHEN v_asked.match_number IS NULL THEN '9203' END);
         outcome := 'passed';
     ELSE
-        PERFORM postern.move_transaction(p_realm, v_asked.id, '{sent}', 'linked');
-        UPDATE postern.transaction AS t
+        PERFORM postern.move_device_request(p_realm, v_asked.id, '{sent}', 'linked');
+        UPDATE postern.device_request AS t
            SET link_hash = NULL, return_hash = p_return_hash, return_expires_at = now() + interval '120 seconds'
          WHERE t.realm_id = p_realm AND t.id = v_asked.id;
         PERFORM postern.wake(p_realm, 'transaction', v_asked.id);
@@ -52,16 +52,16 @@ CREATE OR REPLACE FUNCTION postern.bind_possession(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
-    v_before postern.transaction;
+    v_before postern.device_request;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT t.* INTO v_before FROM postern.transaction AS t
+    SELECT t.* INTO v_before FROM postern.device_request AS t
      WHERE t.realm_id = p_realm AND t.id = p_id AND t.client = p_client AND t.kind <> 'approval' FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         outcome := 'unknown';
         RETURN;
     ELSIF postern.state_of(v_before) = 'required' THEN
-        UPDATE postern.transaction AS t
+        UPDATE postern.device_request AS t
            SET phone = p_phone, detail = t.detail || '{"asserted": true}', reason = NULL
          WHERE t.realm_id = p_realm AND t.id = p_id;
         PERFORM postern.pass_possession(p_realm, p_id, '{required}', 'bind');
@@ -76,7 +76,7 @@ BEGIN
         outcome := 'step';
     END IF;
     SELECT postern.possession_facts(t, NULL, NULL) INTO facts
-      FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.id = p_id;
+      FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id;
 END
 $$;
 COMMENT ON FUNCTION postern.bind_possession IS

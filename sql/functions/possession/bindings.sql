@@ -22,7 +22,7 @@ COMMENT ON FUNCTION postern.bound_phone IS
 
 -- One key has one phone; a second number frees the first. p_by: as device_key.phone_by. The account that has the number
 -- is told of a key that it did not know.
-CREATE OR REPLACE FUNCTION postern.bind_phone(t postern.transaction, p_by text) RETURNS uuid
+CREATE OR REPLACE FUNCTION postern.bind_phone(t postern.device_request, p_by text) RETURNS uuid
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -53,7 +53,7 @@ END
 $$;
 COMMENT ON FUNCTION postern.bind_phone IS 'Binds the key of a transaction to its number; says which key that is';
 
-CREATE OR REPLACE FUNCTION postern.tell_of_phone_key(t postern.transaction, p_device uuid) RETURNS void
+CREATE OR REPLACE FUNCTION postern.tell_of_phone_key(t postern.device_request, p_device uuid) RETURNS void
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -122,11 +122,11 @@ DECLARE
     v_states text[] := '{open,sent,linked,required}';
 BEGIN
     PERFORM postern.fail_possession(p_realm, t.id, v_states, '9100')
-       FROM postern.transaction AS t
+       FROM postern.device_request AS t
       WHERE t.realm_id = p_realm AND t.phone = p_phone AND t.kind <> 'approval' AND t.state = ANY (v_states)
         AND (p_test_of IS NULL OR t.is_test AND t.client = p_test_of);
     -- Looked at after those: one that passed meanwhile is among these.
-    UPDATE postern.transaction AS t SET security_stamp = NULL
+    UPDATE postern.device_request AS t SET security_stamp = NULL
      WHERE t.realm_id = p_realm AND t.phone = p_phone AND t.kind <> 'approval' AND t.state = 'passed'
        AND t.security_stamp IS NOT NULL AND (p_test_of IS NULL OR t.is_test AND t.client = p_test_of);
 END

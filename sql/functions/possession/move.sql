@@ -7,11 +7,11 @@ CREATE OR REPLACE FUNCTION postern.pass_possession(
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_passed postern.transaction;
+    v_passed postern.device_request;
     v_device uuid;
     v_stamp uuid;
 BEGIN
-    SELECT t.* INTO v_passed FROM postern.move_transaction(p_realm, p_id, p_from, 'passed', p_reason) AS t;
+    SELECT t.* INTO v_passed FROM postern.move_device_request(p_realm, p_id, p_from, 'passed', p_reason) AS t;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
@@ -25,7 +25,7 @@ BEGIN
     SELECT u.security_stamp INTO v_stamp
       FROM postern.user_identifier AS i JOIN postern.user_account AS u ON u.realm_id = i.realm_id AND u.id = i.user_id
      WHERE i.realm_id = p_realm AND i.proven_key = v_passed.phone AND i.kind = 'phone';
-    UPDATE postern.transaction AS t
+    UPDATE postern.device_request AS t
        SET device_id = v_device, code_hash = NULL, code_salt = NULL, code_key = NULL, link_hash = NULL,
            return_hash = NULL, match_number = NULL, security_stamp = v_stamp,
            detail = (t.detail - 'sms_message' - 'email') || jsonb_build_object('by', p_by)
@@ -39,7 +39,7 @@ BEGIN
                                               WHERE k.realm_id = p_realm AND k.id = v_device
                                                 AND k.phone_by IN ('asserted', 'test'))) THEN
             UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL
-             WHERE g.realm_id = p_realm AND g.email_key = v_passed.phone
+             WHERE g.realm_id = p_realm AND g.address_key = v_passed.phone
                AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
         END IF;
         IF p_by IN ('code', 'link') AND v_passed.region IS NOT NULL AND NOT v_passed.is_test THEN
@@ -64,13 +64,13 @@ RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_failed postern.transaction;
+    v_failed postern.device_request;
 BEGIN
-    SELECT t.* INTO v_failed FROM postern.move_transaction(p_realm, p_id, p_from, 'failed', p_reason) AS t;
+    SELECT t.* INTO v_failed FROM postern.move_device_request(p_realm, p_id, p_from, 'failed', p_reason) AS t;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    UPDATE postern.transaction AS t
+    UPDATE postern.device_request AS t
        SET code_hash = NULL, code_salt = NULL, code_key = NULL, link_hash = NULL, return_hash = NULL,
            match_number = NULL, detail = t.detail - 'sms_message' - 'email'
      WHERE t.realm_id = p_realm AND t.id = p_id;
@@ -85,14 +85,14 @@ $$;
 COMMENT ON FUNCTION postern.fail_possession IS 'A number is not proven: the transaction is over';
 
 -- Of a test number whose outcome is certain, at once: of kind none without a key.
-CREATE OR REPLACE FUNCTION postern.settle_test_number(t postern.transaction) RETURNS void
+CREATE OR REPLACE FUNCTION postern.settle_test_number(t postern.device_request) RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN
     IF t.test_outcome = 'fail' THEN
         PERFORM postern.fail_possession(t.realm_id, t.id, '{open,sent,linked}', '9100');
     ELSIF t.kind = 'none' THEN
-        PERFORM postern.move_transaction(t.realm_id, t.id, '{open}', 'required');
+        PERFORM postern.move_device_request(t.realm_id, t.id, '{open}', 'required');
     ELSE
         PERFORM postern.pass_possession(t.realm_id, t.id, '{open,sent,linked}', 'test');
     END IF;
@@ -109,11 +109,11 @@ CREATE OR REPLACE FUNCTION postern.open_possession(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
-    v_before postern.transaction;
+    v_before postern.device_request;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     -- A repeated call writes nothing: repeated calls of one app do not wait for each other at the row.
-    SELECT t.* INTO v_before FROM postern.transaction AS t
+    SELECT t.* INTO v_before FROM postern.device_request AS t
      WHERE t.realm_id = p_realm AND t.id = p_id AND t.key = p_key
        AND (t.opened_at IS NOT NULL OR postern.state_of(t) <> 'open');
     IF FOUND THEN
@@ -122,7 +122,7 @@ BEGIN
         RETURN;
     END IF;
     outcome := 'wrong_key';
-    UPDATE postern.transaction AS t
+    UPDATE postern.device_request AS t
        SET key = p_key, public_key = p_public_key, source = coalesce(t.source, p_source),
            detail = CASE WHEN t.opened_at IS NOT NULL OR p_device_id IS NULL THEN t.detail
                          ELSE t.detail || jsonb_build_object('device_id', p_device_id) END
@@ -133,7 +133,7 @@ BEGIN
     END IF;
     outcome := 'ok';
     IF v_before.opened_at IS NULL AND postern.state_of(v_before) = 'open' THEN
-        UPDATE postern.transaction AS t
+        UPDATE postern.device_request AS t
            SET opened_at = now(),
                detail = CASE WHEN p_risk IS NULL THEN t.detail
                              ELSE (t.detail - 'email') || jsonb_build_object('risk', p_risk) END
@@ -141,13 +141,13 @@ BEGIN
         PERFORM postern.decide_opened(v_before, p_risk, p_verified);
     END IF;
     SELECT postern.possession_facts(t, p_key, NULL) INTO facts
-      FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.id = p_id;
+      FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id;
 END
 $$;
 COMMENT ON FUNCTION postern.open_possession IS 'The app says hello with its key, which may prove the number by itself';
 GRANT EXECUTE ON FUNCTION postern.open_possession TO postern_app;
 
-CREATE OR REPLACE FUNCTION postern.decide_opened(t postern.transaction, p_risk text, p_verified boolean) RETURNS void
+CREATE OR REPLACE FUNCTION postern.decide_opened(t postern.device_request, p_risk text, p_verified boolean) RETURNS void
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -166,12 +166,12 @@ BEGIN
        AND coalesce((t.detail ->> 'device_id')::uuid = k.id, true);
     v_phone := postern.bound_phone(v_key, t.client);
     IF v_phone = coalesce(t.phone, v_phone) THEN
-        UPDATE postern.transaction AS x SET phone = v_phone WHERE x.realm_id = t.realm_id AND x.id = t.id;
+        UPDATE postern.device_request AS x SET phone = v_phone WHERE x.realm_id = t.realm_id AND x.id = t.id;
         PERFORM postern.pass_possession(t.realm_id, t.id, '{open}', 'key');
     ELSIF v_phone IS NOT NULL AND t.kind = 'mobile' THEN
         PERFORM postern.fail_possession(t.realm_id, t.id, '{open}', '9100 9101');
     ELSIF t.kind = 'none' THEN
-        PERFORM postern.move_transaction(t.realm_id, t.id, '{open}', 'required',
+        PERFORM postern.move_device_request(t.realm_id, t.id, '{open}', 'required',
                                          CASE WHEN v_phone IS NOT NULL THEN '9101' END),
                 postern.wake(t.realm_id, 'transaction', t.id);
     ELSIF p_verified AND t.phone IS NOT NULL THEN

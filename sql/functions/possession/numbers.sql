@@ -75,23 +75,23 @@ DECLARE
     v_client uuid := '00000000-0000-0000-0000-000000000000';
 BEGIN
     IF p_kind = 'phone' THEN
-        DELETE FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.phone = p_key;
+        DELETE FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.phone = p_key;
         PERFORM postern.end_phone_bindings(p_realm, p_key, 'erased');
         DELETE FROM postern.phone_identity AS i WHERE i.realm_id = p_realm AND i.phone = p_key;
     END IF;
     -- A request that no worker has resolved yet names its user by the hint alone. One client after another, as the
     -- index has them, also those that are gone.
     LOOP
-        SELECT t.client INTO v_client FROM postern.transaction AS t
+        SELECT t.client INTO v_client FROM postern.device_request AS t
          WHERE t.realm_id = p_realm AND t.kind = 'approval' AND t.client > v_client
          ORDER BY t.realm_id, t.client, lower(t.hint COLLATE "C"), t.created_at LIMIT 1;
         EXIT WHEN NOT FOUND;
-        UPDATE postern.transaction AS t SET hint = NULL, binding_message = NULL
+        UPDATE postern.device_request AS t SET hint = NULL, binding_message = NULL
          WHERE t.realm_id = p_realm AND t.kind = 'approval' AND t.client = v_client
            AND lower(t.hint COLLATE "C") = p_key;
     END LOOP;
-    DELETE FROM postern.code_guard AS g WHERE g.realm_id = p_realm AND g.email_key = p_key;
-    DELETE FROM postern.mail_outbox AS m WHERE m.realm_id = p_realm AND lower(m.recipient COLLATE "C") = p_key;
+    DELETE FROM postern.code_guard AS g WHERE g.realm_id = p_realm AND g.address_key = p_key;
+    DELETE FROM postern.message_outbox AS m WHERE m.realm_id = p_realm AND lower(m.recipient COLLATE "C") = p_key;
 END
 $$;
 COMMENT ON FUNCTION postern.erase_traces IS
@@ -121,7 +121,7 @@ CREATE OR REPLACE VIEW admin.possessions AS
 SELECT r.slug AS realm, t.id AS correlation_id, t.kind, postern.state_of(t) AS state, t.reason AS codes, c.client_id,
        '···' || right(t.phone, 4) AS phone, t.created_at, t.expires_at, t.ended_at, t.sends, t.tries,
        t.device_id, t.is_test
-  FROM postern.transaction AS t JOIN postern.realm AS r ON r.id = t.realm_id
+  FROM postern.device_request AS t JOIN postern.realm AS r ON r.id = t.realm_id
   LEFT JOIN postern.client AS c ON c.realm_id = t.realm_id AND c.id = t.client
  WHERE t.kind <> 'approval';
 COMMENT ON VIEW admin.possessions IS 'Proofs of phone numbers of the last day, without codes and links';

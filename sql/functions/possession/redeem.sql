@@ -7,7 +7,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    RETURN (SELECT t.detail ->> 'by' FROM postern.transaction AS t
+    RETURN (SELECT t.detail ->> 'by' FROM postern.device_request AS t
              WHERE t.realm_id = p_realm AND t.auth_id = p_auth_id AND t.state = 'passed' AND t.expires_at > now());
 END
 $$;
@@ -49,7 +49,7 @@ BEGIN
            i.proved_at < postern.stale_before(p_realm) AS stale,
            p_by IN ('code', 'link', 'operator') AND NOT t.is_test AS is_proof
       INTO v_passed
-      FROM postern.transaction AS t
+      FROM postern.device_request AS t
       JOIN postern.client AS asker ON asker.realm_id = p_realm AND asker.id = t.client AND asker.enabled
       JOIN postern.client AS k ON k.realm_id = p_realm AND k.id = asker.possession_login_client
       JOIN postern.user_identifier AS i ON i.realm_id = p_realm AND i.proven_key = t.phone AND i.kind = 'phone'
@@ -83,11 +83,11 @@ BEGIN
             END IF;
             outcome := 'refused';
         END IF;
-        PERFORM FROM postern.move_transaction(p_realm, v_passed.transaction, '{passed}', 'redeemed');
+        PERFORM FROM postern.move_device_request(p_realm, v_passed.transaction, '{passed}', 'redeemed');
         IF FOUND THEN
             outcome := 'ok';
             user_id := v_passed.id;
-            UPDATE postern.transaction AS t SET user_id = v_passed.id
+            UPDATE postern.device_request AS t SET user_id = v_passed.id
              WHERE t.realm_id = p_realm AND t.id = v_passed.transaction;
             IF v_passed.is_proof THEN
                 PERFORM postern.prove_identifier(p_realm, user_id, 'phone', v_passed.phone);

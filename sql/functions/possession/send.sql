@@ -15,13 +15,13 @@ CREATE OR REPLACE FUNCTION postern.send_possession(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
-    v_before postern.transaction;
+    v_before postern.device_request;
     v_settings record;
     v_test postern.test_number;
     v_changes boolean;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT t.* INTO v_before FROM postern.transaction AS t
+    SELECT t.* INTO v_before FROM postern.device_request AS t
      WHERE t.realm_id = p_realm AND t.id = p_id AND t.key = p_key FOR NO KEY UPDATE;
     SELECT k.possession_phone_change AS may_change, coalesce(p.sends, 3) AS sends, r.possession_otp_lifetime,
            r.possession_link_lifetime, r.possession_resend_cooldown
@@ -38,7 +38,7 @@ BEGIN
         WHEN v_before.sent_at + v_settings.possession_resend_cooldown > clock_timestamp() THEN 'too_soon'
         WHEN v_before.sends >= v_settings.sends THEN 'send_limit' END;
     IF outcome = 'send_limit' THEN
-        UPDATE postern.transaction AS t SET detail = t.detail || '{"send_refused": true}'
+        UPDATE postern.device_request AS t SET detail = t.detail || '{"send_refused": true}'
          WHERE t.realm_id = p_realm AND t.id = p_id;
     END IF;
     IF outcome IS NOT NULL THEN
@@ -54,7 +54,7 @@ BEGIN
         END IF;
     END IF;
     outcome := 'sent';
-    UPDATE postern.transaction AS t
+    UPDATE postern.device_request AS t
        SET phone = p_phone, region = p_region, is_test = v_test.phone IS NOT NULL, test_outcome = v_test.outcome,
            numbers = t.numbers + CASE WHEN v_changes THEN 1 ELSE 0 END,
            detail = CASE WHEN p_risk IS NULL THEN t.detail
@@ -69,8 +69,8 @@ BEGIN
             WHEN p_risk = 'deny' THEN '9200' WHEN p_swapped = 'swapped' THEN '9202' ELSE '9201' END);
         outcome := 'failed';
     ELSE
-        PERFORM postern.move_transaction(p_realm, p_id, '{open,sent,linked}', 'sent');
-        UPDATE postern.transaction AS t
+        PERFORM postern.move_device_request(p_realm, p_id, '{open,sent,linked}', 'sent');
+        UPDATE postern.device_request AS t
            SET sends = t.sends + 1, sent_at = now(), code_salt = p_salt,
                code_hash = CASE WHEN p_channel = 'otp' THEN sha256(p_salt || p_keyed) END,
                code_key = CASE WHEN p_channel = 'otp' THEN p_code_key END,
@@ -97,7 +97,7 @@ BEGIN
                 jsonb_build_object('correlation_id', p_id, 'channel', p_channel));
     END IF;
     SELECT postern.possession_facts(t, p_key, NULL) INTO facts
-      FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.id = p_id;
+      FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id;
 END
 $$;
 COMMENT ON FUNCTION postern.send_possession IS 'Counts and queues a code or link to the number that is to be proven';
@@ -111,21 +111,21 @@ CREATE OR REPLACE FUNCTION postern.check_possession(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
-    v_tried postern.transaction;
+    v_tried postern.device_request;
     v_tries integer;
     v_wrong integer;
     v_is_open boolean;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    UPDATE postern.transaction AS t SET tries = t.tries + 1
+    UPDATE postern.device_request AS t SET tries = t.tries + 1
      WHERE t.realm_id = p_realm AND t.id = p_id AND t.key = p_key AND t.state = 'sent' AND t.code_hash IS NOT NULL
        AND t.expires_at > now() AND t.tries < CASE WHEN t.detail ? 'retries' THEN 3 ELSE 1 END
     RETURNING t.* INTO v_tried;
     outcome := 'step';
     IF FOUND THEN
         v_tries := CASE WHEN v_tried.detail ? 'retries' THEN 3 ELSE 1 END;
-        INSERT INTO postern.code_guard AS g (realm_id, email_key, consecutive) VALUES (p_realm, v_tried.phone, 1)
-            ON CONFLICT (realm_id, email_key) DO UPDATE
+        INSERT INTO postern.code_guard AS g (realm_id, address_key, consecutive) VALUES (p_realm, v_tried.phone, 1)
+            ON CONFLICT (realm_id, address_key) DO UPDATE
            SET consecutive = CASE WHEN g.locked_until IS NULL THEN g.consecutive ELSE 0 END + 1, locked_until = NULL,
                updated_at = now()
          WHERE coalesce(g.locked_until <= now(), true)
@@ -143,7 +143,7 @@ BEGIN
         ELSE
             IF v_wrong >= 100 THEN
                 UPDATE postern.code_guard AS g SET locked_until = now() + interval '24 hours'
-                 WHERE g.realm_id = p_realm AND g.email_key = v_tried.phone;
+                 WHERE g.realm_id = p_realm AND g.address_key = v_tried.phone;
                 INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
                 VALUES (p_realm, 'code_lockout', v_tried.client, v_tried.source,
                         jsonb_build_object('wrong', v_wrong, 'known_device', false));
@@ -156,7 +156,7 @@ BEGIN
         END IF;
     END IF;
     SELECT postern.possession_facts(t, p_key, NULL) INTO facts
-      FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.id = p_id;
+      FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id;
 END
 $$;
 COMMENT ON FUNCTION postern.check_possession IS 'Counts a try at the code of a transaction, and compares it';
@@ -171,7 +171,7 @@ DECLARE
     v_returned boolean;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    UPDATE postern.transaction AS t SET return_hash = NULL
+    UPDATE postern.device_request AS t SET return_hash = NULL
      WHERE t.realm_id = p_realm AND t.id = p_id AND t.key = p_key AND t.state = 'linked' AND t.expires_at > now()
        AND t.return_hash = p_return_hash AND t.return_expires_at > now();
     v_returned := FOUND;
@@ -179,7 +179,7 @@ BEGIN
         WHEN v_returned AND postern.pass_possession(p_realm, p_id, '{linked}', 'link') THEN 'passed'
         ELSE 'unknown' END;
     SELECT postern.possession_facts(t, p_key, NULL) INTO facts
-      FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.id = p_id;
+      FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id;
 END
 $$;
 COMMENT ON FUNCTION postern.finish_possession IS 'Passes a transaction by what its link gave to the app on the phone';
@@ -191,7 +191,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    RETURN EXISTS (SELECT FROM postern.transaction AS t
+    RETURN EXISTS (SELECT FROM postern.device_request AS t
                     WHERE t.realm_id = p_realm AND t.id = p_id AND t.key = p_key)
         AND postern.fail_possession(p_realm, p_id, '{open,sent,linked,required}', '9100');
 END
@@ -242,7 +242,7 @@ BEGIN
         WHEN postern.cancel_possession(p_realm, v_id, postern.proof_key()) THEN 'cancelled'
         ELSE 'over' END;
     SELECT postern.possession_facts(t, postern.proof_key(), NULL) INTO facts
-      FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.id = v_id;
+      FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = v_id;
 END
 $$;
 COMMENT ON FUNCTION postern.cancel_possession_by_proof IS

@@ -48,7 +48,7 @@ $$;
 COMMENT ON FUNCTION postern.may_prove_numbers IS 'Whether a client is enabled and may prove phone numbers';
 
 -- Codes of what went wrong, as evaluations name them.
-CREATE OR REPLACE FUNCTION postern.possession_reason(t postern.transaction, p_sends integer) RETURNS text
+CREATE OR REPLACE FUNCTION postern.possession_reason(t postern.device_request, p_sends integer) RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE WHEN postern.state_of(t) = 'failed'
             THEN concat_ws(' ', '9100', NULLIF(btrim(replace(coalesce(t.reason, ''), '9100', '')), ''),
@@ -57,7 +57,7 @@ RETURN CASE WHEN postern.state_of(t) = 'failed'
 COMMENT ON FUNCTION postern.possession_reason IS 'Codes of the failure of a transaction, separated by blanks';
 
 -- One document of what servers need to know about a transaction. p_key: who asks, if an app does.
-CREATE OR REPLACE FUNCTION postern.possession_facts(t postern.transaction, p_key bytea, p_phone text) RETURNS text
+CREATE OR REPLACE FUNCTION postern.possession_facts(t postern.device_request, p_key bytea, p_phone text) RETURNS text
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
@@ -112,7 +112,7 @@ AS $$
 DECLARE
     v_phone text := p_phone;
     v_test postern.test_number;
-    v_started postern.transaction;
+    v_started postern.device_request;
 BEGIN
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
       FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
@@ -124,7 +124,8 @@ BEGIN
          WHERE i.realm_id = p_realm AND i.id = p_prove_id;
     END IF;
     v_test := postern.test_number_of(p_realm, p_client, v_phone);
-    INSERT INTO postern.transaction (realm_id, id, auth_id, kind, client, phone, numbers, detail, expires_at, is_test,
+    INSERT INTO postern.device_request (realm_id, id, auth_id, kind, client, phone, numbers, detail, expires_at,
+                                        is_test,
                                      test_outcome)
     VALUES (p_realm, p_id, p_auth_id, p_kind, p_client, v_phone, CASE WHEN v_phone IS NULL THEN 0 ELSE 1 END,
             p_detail::jsonb, now() + make_interval(secs => p_lifetime), v_test.phone IS NOT NULL, v_test.outcome)
@@ -149,7 +150,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    facts := (SELECT postern.possession_facts(t, NULL, NULL) FROM postern.transaction AS t
+    facts := (SELECT postern.possession_facts(t, NULL, NULL) FROM postern.device_request AS t
                WHERE t.realm_id = p_realm AND t.id = p_id AND t.client = p_client AND t.kind <> 'approval'
                  AND t.expires_at > now() - interval '24 hours');
 END
@@ -164,10 +165,10 @@ CREATE OR REPLACE FUNCTION postern.enter_possession(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
-    v_transaction postern.transaction;
+    v_transaction postern.device_request;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true), postern.use_proof(p_realm);
-    SELECT t.* INTO v_transaction FROM postern.transaction AS t
+    SELECT t.* INTO v_transaction FROM postern.device_request AS t
      WHERE t.realm_id = p_realm AND t.auth_id = p_auth_id AND t.kind <> 'approval'
        AND postern.may_prove_numbers(p_realm, t.client);
     outcome := CASE WHEN v_transaction.id IS NULL THEN 'unknown'
@@ -186,7 +187,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    RETURN (SELECT postern.state_of(t) FROM postern.transaction AS t WHERE t.realm_id = p_realm AND t.id = p_id);
+    RETURN (SELECT postern.state_of(t) FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id);
 END
 $$;
 COMMENT ON FUNCTION postern.possession_state IS 'The state of a transaction';

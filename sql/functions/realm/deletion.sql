@@ -92,8 +92,8 @@ BEGIN
     DELETE FROM postern.webhook AS w WHERE w.realm_id = v_realm;
     DELETE FROM postern.logout_uri AS u WHERE u.realm_id = v_realm;
     FOREACH v_table IN ARRAY ARRAY[
-        'session', 'browser_session', 'transaction', 'user_account', 'device_key', 'auth_session', 'login_code',
-        'login_link', 'mail_outbox', 'code_guard', 'rate_bucket', 'audit_event']
+        'session', 'browser_session', 'device_request', 'user_account', 'device_key', 'sign_in_request', 'login_code',
+        'login_link', 'message_outbox', 'code_guard', 'rate_bucket', 'audit_event']
     LOOP
         EXECUTE format('DELETE FROM postern.%1$I AS t WHERE t.realm_id = $1 AND t.ctid = ANY (ARRAY('
                        'SELECT x.ctid FROM postern.%1$I AS x WHERE x.realm_id = $1 LIMIT $2))', v_table)

@@ -20,14 +20,14 @@ BEGIN
                                'SELECT * FROM admin.rate_limits shows what there is.');
     END IF;
     PERFORM postern.check_choice('policy', policy, VARIADIC ARRAY(
-        SELECT p.policy FROM postern.rate_limit_policy AS p GROUP BY p.policy ORDER BY min(p.place)));
+        SELECT DISTINCT p.policy FROM postern.rate_limit_policy AS p ORDER BY 1));
     PERFORM postern.check_choice('dimension', dimension, VARIADIC ARRAY(
-        SELECT p.dimension FROM postern.rate_limit_policy AS p GROUP BY p.dimension ORDER BY min(p.place)));
+        SELECT DISTINCT p.dimension FROM postern.rate_limit_policy AS p ORDER BY 1));
     PERFORM postern.check_choice('mode', mode, 'enforce', 'log-only');
     IF NOT EXISTS (SELECT FROM postern.rate_limit_policy AS p WHERE p.policy = policy AND p.dimension = dimension) THEN
         PERFORM postern.refuse(format('dimension "%s" does not exist for policy "%s"', dimension, policy),
             (SELECT format('Policies with this dimension: %s.', regexp_replace(
-                        string_agg(p.policy, ', ' ORDER BY p.place), ', ([^ ]*)$', ' and \1'))
+                        string_agg(p.policy, ', ' ORDER BY p.policy), ', ([^ ]*)$', ' and \1'))
                FROM postern.rate_limit_policy AS p WHERE p.dimension = dimension));
     END IF;
     SELECT l.permits, l.per, l.burst, l.mode, l.is_default INTO v_now

@@ -5,10 +5,10 @@ SET LOCAL ROLE postern_owner;
 -- after a restore it is not known which of them were used. Sessions and the mail queue have rules of their own below.
 CREATE OR REPLACE FUNCTION postern.tables_void_after_restore() RETURNS text[]
 LANGUAGE sql IMMUTABLE
-RETURN ARRAY['address_proof', 'auth_session', 'authorization_code', 'login_code', 'login_link', 'pushed_request',
-             'transaction'];
+RETURN ARRAY['address_verification', 'sign_in_request', 'authorization_code', 'login_code', 'login_link',
+             'pushed_request', 'device_request'];
 COMMENT ON FUNCTION postern.tables_void_after_restore IS
-    'Tables that admin.after_restore empties: codes, links, requests, handles, transactions';
+    'Tables that admin.after_restore empties: codes, links, requests, handles, device requests';
 
 CREATE OR REPLACE FUNCTION admin.after_restore(
     restored_to timestamptz, sessions_used_since timestamptz DEFAULT '-infinity')
@@ -72,7 +72,7 @@ BEGIN
                     SELECT b.id, NULL, b.user_id FROM browsers AS b WHERE b.was_alive) AS x),
         messages AS (
             -- Sealed messages hold codes and links. Notices are sent, perhaps again.
-            DELETE FROM postern.mail_outbox AS m
+            DELETE FROM postern.message_outbox AS m
              WHERE m.realm_id = v_realm AND m.state = 'queued' AND m.payload IS NOT NULL RETURNING 1)
         SELECT (SELECT count(*) FROM ended) AS sessions, (SELECT count(*) FROM browsers) AS browser_sessions,
                (SELECT count(*) FROM messages) AS messages

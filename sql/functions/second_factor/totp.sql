@@ -91,14 +91,12 @@ GRANT EXECUTE ON FUNCTION postern.framed TO postern_app;
 -- The seed with what is needed to open it and to compare recovery codes, so that a sign-in never has to ask for a data
 -- key: 03 "pdk", the sealed data key of the seed, the sealed seed, then each data key of the account's recovery codes
 -- (id and seal).
--- As stored where version 0 made all of it.
 CREATE OR REPLACE FUNCTION postern.second_factor_material(p_realm uuid, p_user uuid, p_sealed_seed bytea)
 RETURNS bytea
 LANGUAGE sql STABLE
 AS $$
-    SELECT CASE WHEN s.sealed IS NULL AND r.framed IS NULL THEN p_sealed_seed
-                ELSE '\x0370646b'::bytea || postern.framed(s.sealed) || postern.framed(p_sealed_seed)
-                     || coalesce(r.framed, '\x') END
+    SELECT '\x0370646b'::bytea || postern.framed(s.sealed) || postern.framed(p_sealed_seed)
+           || coalesce(r.framed, '\x')
       FROM (SELECT (SELECT d.sealed FROM postern.data_key AS d
                      WHERE d.realm_id = p_realm AND d.id = postern.data_key_of(p_sealed_seed)) AS sealed) AS s,
            (SELECT string_agg(postern.framed(uuid_send(d.id) || d.sealed), '\x'::bytea) AS framed
@@ -141,7 +139,7 @@ COMMENT ON FUNCTION postern.check_second_factor IS
 GRANT EXECUTE ON FUNCTION postern.check_second_factor TO postern_app;
 
 -- Stores a seed its owner has proven to hold, in place of an earlier one, with its recovery codes: each the id of a
--- data key (16 bytes) and the HMAC under it, or from a binary of version 0 the HMAC alone.
+-- data key (16 bytes) and the HMAC under it.
 -- enrolled; ceremony: spent or expired; step_up: the account has a second factor and this session neither proved nor
 -- enrolled it;
 -- signed_out: the session ended meanwhile.
@@ -175,8 +173,7 @@ BEGIN
     END IF;
     DELETE FROM postern.recovery_code AS r WHERE r.realm_id = p_realm AND r.user_id = v_user.id;
     INSERT INTO postern.recovery_code (realm_id, user_id, mac, data_key)
-    SELECT p_realm, v_user.id, substr(m.mac, octet_length(m.mac) - 31),
-           CASE WHEN octet_length(m.mac) = 48 THEN encode(substr(m.mac, 1, 16), 'hex')::uuid END
+    SELECT p_realm, v_user.id, substr(m.mac, 17), encode(substr(m.mac, 1, 16), 'hex')::uuid
       FROM unnest(p_recovery) AS m (mac);
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source)
     VALUES (p_realm, 'totp_enrolled', v_user.client, v_user.id, p_session, p_source);

@@ -114,16 +114,4 @@ COMMENT ON FUNCTION postern.revoke_service_token IS
     'Revokes one access token of this client''s service account; false when it is foreign, expired or already revoked';
 GRANT EXECUTE ON FUNCTION postern.revoke_service_token TO postern_app;
 
--- Kept for older binaries.
-
-CREATE OR REPLACE FUNCTION postern.introspect_service(p_realm uuid, p_account uuid, p_jti bytea)
-RETURNS TABLE (client uuid, client_id text, token_salt bytea, created_at double precision, db_now double precision)
-LANGUAGE sql
-AS $$
-    SELECT l.client, l.client_id, l.token_salt, l.created_at, l.db_now
-      FROM postern.live_service_account(p_realm, p_account, p_jti) AS l
-$$;
-COMMENT ON FUNCTION postern.introspect_service IS 'As live_service_account, without the time from which tokens count';
-GRANT EXECUTE ON FUNCTION postern.introspect_service TO postern_app;
-
 RESET ROLE;

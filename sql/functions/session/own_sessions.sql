@@ -95,15 +95,4 @@ COMMENT ON FUNCTION postern.end_own_sessions IS
     'Ends all sessions of a user, or all but the calling one; returns how many';
 GRANT EXECUTE ON FUNCTION postern.end_own_sessions TO postern_app;
 
--- Kept for older binaries.
-
-CREATE OR REPLACE FUNCTION postern.own_sessions(p_realm uuid, p_user uuid)
-RETURNS TABLE (id uuid, client_id text, created_at double precision, last_used_at double precision)
-LANGUAGE sql
-AS $$
-    SELECT l.id, l.client_id, l.created_at, l.last_used_at FROM postern.live_sessions(p_realm, p_user) AS l
-$$;
-COMMENT ON FUNCTION postern.own_sessions IS 'As live_sessions, without the device';
-GRANT EXECUTE ON FUNCTION postern.own_sessions TO postern_app;
-
 RESET ROLE;

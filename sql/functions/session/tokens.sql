@@ -174,21 +174,4 @@ COMMENT ON FUNCTION postern.revoke_access_token IS
     'Revokes one access token of a session of this client; false when it is foreign, expired or already revoked';
 GRANT EXECUTE ON FUNCTION postern.revoke_access_token TO postern_app;
 
--- Kept for older binaries.
-
-CREATE OR REPLACE FUNCTION postern.introspect(p_realm uuid, p_session uuid, p_jti bytea)
-RETURNS TABLE (active boolean, user_id uuid, client_id text, client uuid, scope text[], resource text[], amr text[],
-    auth_time double precision, token_salt bytea, created_at double precision, email text, email_verified boolean,
-    first_name text, last_name text, db_now double precision,
-    expires_at double precision, refresh_expires_at double precision, current_hash bytea)
-LANGUAGE sql STABLE ROWS 1
-AS $$
-    SELECT s.active, s.user_id, s.client_id, s.client, s.scope, s.resource, s.amr, s.auth_time, s.token_salt,
-           s.created_at, s.email, s.email_verified, s.first_name, s.last_name, s.db_now, s.expires_at,
-           s.refresh_expires_at, s.current_hash
-      FROM postern.live_session(p_realm, p_session, p_jti) AS s
-$$;
-COMMENT ON FUNCTION postern.introspect IS 'live_session without acr';
-GRANT EXECUTE ON FUNCTION postern.introspect TO postern_app;
-
 RESET ROLE;

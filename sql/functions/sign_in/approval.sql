@@ -9,22 +9,22 @@ SET LOCAL ROLE postern_owner;
 -- or after.
 CREATE OR REPLACE FUNCTION postern.poll_approval(
     p_realm uuid, p_client uuid, p_kind text, p_handle bytea,
-    OUT outcome text, OUT reason text, OUT user_id uuid, OUT security_stamp uuid, OUT email_key text, OUT device uuid)
+    OUT outcome text, OUT reason text, OUT user_id uuid, OUT security_stamp uuid, OUT address_key text, OUT device uuid)
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
     v_asked record;
 BEGIN
-    SELECT a.client, a.jkt, a.email_key, a.confirmed_user, a.confirmed_stamp, a.device, a.denied,
+    SELECT a.client, a.jkt, a.address_key, a.confirmed_user, a.confirmed_stamp, a.device, a.denied,
            a.expires_at > now() AS live,
            -- A quarter of a second is the network's, which may delay one poll more than the next.
            now() < a.polled_at + make_interval(secs => a.poll_interval - 0.25) AS early
       INTO v_asked
-      FROM postern.auth_session AS a
+      FROM postern.sign_in_request AS a
      WHERE a.realm_id = p_realm AND a.id = p_handle AND a.kind = p_kind
        FOR NO KEY UPDATE OF a SKIP LOCKED;
-    IF NOT FOUND AND EXISTS (SELECT FROM postern.auth_session AS a
+    IF NOT FOUND AND EXISTS (SELECT FROM postern.sign_in_request AS a
                               WHERE a.realm_id = p_realm AND a.id = p_handle AND a.kind = p_kind) THEN
         outcome := 'busy';
         RETURN;
@@ -38,10 +38,10 @@ BEGIN
     IF outcome = 'approved' THEN
         user_id := v_asked.confirmed_user;
         security_stamp := v_asked.confirmed_stamp;
-        email_key := v_asked.email_key;
+        address_key := v_asked.address_key;
         device := v_asked.device;
     ELSIF outcome IN ('slow_down', 'pending') THEN
-        UPDATE postern.auth_session AS a
+        UPDATE postern.sign_in_request AS a
            SET polled_at = CASE WHEN v_asked.early THEN a.polled_at ELSE now() END,
                poll_interval = CASE WHEN v_asked.early THEN least(a.poll_interval + 5, 60) ELSE a.poll_interval END
          WHERE a.realm_id = p_realm AND a.id = p_handle;
@@ -57,7 +57,7 @@ LANGUAGE plpgsql
 AS $$
 BEGIN
     -- Earlier than any clock: a poll that began before this one must not find it alive.
-    UPDATE postern.auth_session AS a SET expires_at = '-infinity'
+    UPDATE postern.sign_in_request AS a SET expires_at = '-infinity'
      WHERE a.realm_id = p_realm AND a.id = p_handle AND a.expires_at > now();
     RETURN FOUND;
 END

@@ -20,8 +20,8 @@ DECLARE
     v_refused boolean;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT a.email_key, a.source, a.hint_user, a.hint_session, a.device INTO v_request
-      FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_request;
+    SELECT a.address_key, a.source, a.hint_user, a.hint_session, a.device INTO v_request
+      FROM postern.sign_in_request AS a WHERE a.realm_id = p_realm AND a.id = p_request;
     device := v_request.device;
     admitted := true;
     IF v_request.hint_user IS NULL THEN
@@ -31,14 +31,14 @@ BEGIN
                        false);
     IF v_fits THEN
         device := v_request.hint_session;
-        UPDATE postern.auth_session AS a SET device = v_request.hint_session
+        UPDATE postern.sign_in_request AS a SET device = v_request.hint_session
          WHERE a.realm_id = p_realm AND a.id = p_request AND a.device IS DISTINCT FROM v_request.hint_session;
     END IF;
     SELECT t.limit_ord IS NOT NULL INTO v_refused
       FROM (SELECT array_agg(CASE l.dimension
-                                  WHEN 'target' THEN format('%s|target|%s|%s', p_policy, v_request.email_key,
+                                  WHEN 'target' THEN format('%s|target|%s|%s', p_policy, v_request.address_key,
                                                             v_request.source)
-                                  ELSE format('%s|target-total|%s', p_policy, v_request.email_key) END
+                                  ELSE format('%s|target-total|%s', p_policy, v_request.address_key) END
                                       ORDER BY l.dimension) AS keys,
                    array_agg(CASE WHEN l.mode = 'enforce' THEN 1 ELSE -1 END ORDER BY l.dimension) AS wanted,
                    array_agg(l.permits ORDER BY l.dimension) AS permits,

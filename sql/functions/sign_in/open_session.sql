@@ -10,21 +10,21 @@ COMMENT ON FUNCTION postern.factor_of IS
 GRANT EXECUTE ON FUNCTION postern.factor_of TO postern_app;
 
 -- p_end: when the session ends at the latest. p_detail: of the audit event, what signed in.
--- p_email_key: not NULL for a sign-in by other means than a code, which ends the count of wrong codes of the user's
+-- p_address_key: not NULL for a sign-in by other means than a code, which ends the count of wrong codes of the user's
 -- addresses, or of the known device p_device. NULL: the caller has done it.
 -- On a page (postern.page) the browser's session is opened instead, or the one that it showed is extended; expires_at
 -- is its end.
 CREATE OR REPLACE FUNCTION postern.open_session(
     p_realm uuid, p_client uuid, p_client_id text, p_user uuid, p_stamp uuid, p_end timestamptz,
-    p_new postern.new_session, p_detail jsonb, p_email_key text, p_device uuid,
+    p_new postern.new_session, p_detail jsonb, p_address_key text, p_device uuid,
     OUT expires_at double precision, OUT refresh_expires_at double precision)
 LANGUAGE plpgsql
 AS $$
 DECLARE
     v_page jsonb := postern.page();
 BEGIN
-    IF p_email_key IS NOT NULL THEN
-        PERFORM postern.forget_wrong_codes(p_realm, p_email_key, p_user, p_device);
+    IF p_address_key IS NOT NULL THEN
+        PERFORM postern.forget_wrong_codes(p_realm, p_address_key, p_user, p_device);
     END IF;
     IF v_page IS NULL THEN
         SELECT o.expires_at, o.refresh_expires_at INTO expires_at, refresh_expires_at

@@ -2,14 +2,15 @@
 SET LOCAL ROLE postern_owner;
 
 INSERT INTO postern.sweep_rule (table_name, condition) VALUES
-    ('auth_session', 't.expires_at < now()')
+    ('sign_in_request', 't.expires_at < now()')
     ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
 
 -- Returns the new handle, or p_resend_of when it can be used again: it must be of the same address and kind, and keeps
 -- its tries. p_hint_user, p_hint_session: sub and sid of an ID token that came with the request (docs/decisions/0025).
 -- Names that could not be stored are dropped. Never reads user_account: the same work for every address.
 CREATE OR REPLACE FUNCTION postern.record_request(
-    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_client uuid, p_app text,
+    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_address_key text, p_client uuid,
+        p_app text,
     p_first text, p_last text, p_source text, p_hint_user uuid, p_hint_session uuid, p_lifetime integer,
     p_brake_permits integer, p_brake_per double precision, p_brake_burst integer)
 RETURNS bytea
@@ -17,7 +18,7 @@ LANGUAGE plpgsql
 AS $$
 BEGIN
     IF p_resend_of IS NOT NULL THEN
-        UPDATE postern.auth_session AS a
+        UPDATE postern.sign_in_request AS a
            SET pending = true, expires_at = now() + make_interval(secs => p_lifetime), source = p_source,
                -- The page of a link says when it was asked for.
                created_at = CASE WHEN p_kind = 'magic' THEN now() ELSE a.created_at END,
@@ -26,7 +27,7 @@ BEGIN
                hint_user = coalesce(p_hint_user, a.hint_user), hint_session = coalesce(p_hint_session, a.hint_session)
           FROM postern.realm AS r
           LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
-         WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = p_kind
+         WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.address_key = p_address_key AND a.kind = p_kind
            AND a.jkt IS NOT DISTINCT FROM postern.proof_key()
            AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app AND a.expires_at > now()
            AND r.id = p_realm
@@ -39,15 +40,16 @@ BEGIN
             RETURN p_resend_of;
         END IF;
     END IF;
-    INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, client, app, first_name, last_name, source,
+    INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, client, app, first_name, last_name,
+                                         source,
                                       hint_user, hint_session, expires_at)
-    SELECT p_realm, p_id, p_kind, p_email, p_email_key, p_client, p_app,
+    SELECT p_realm, p_id, p_kind, p_email, p_address_key, p_client, p_app,
            -- The new handle of a resend is for the person who gave the names to the former one.
            coalesce(postern.person_name(p_first), a.first_name), coalesce(postern.person_name(p_last), a.last_name),
            p_source, p_hint_user, p_hint_session, now() + make_interval(secs => p_lifetime)
       FROM (VALUES (p_resend_of)) AS f (id)
-      LEFT JOIN postern.auth_session AS a
-             ON a.realm_id = p_realm AND a.id = f.id AND a.email_key = p_email_key AND a.kind = p_kind
+      LEFT JOIN postern.sign_in_request AS a
+             ON a.realm_id = p_realm AND a.id = f.id AND a.address_key = p_address_key AND a.kind = p_kind
             AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app;
     RETURN p_id;
 END
@@ -59,8 +61,10 @@ CREATE OR REPLACE FUNCTION postern.try_hold_handle(p_realm uuid, p_handle bytea)
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    PERFORM FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle FOR NO KEY UPDATE SKIP LOCKED;
-    RETURN FOUND OR NOT EXISTS (SELECT FROM postern.auth_session AS a WHERE a.realm_id = p_realm AND a.id = p_handle);
+    PERFORM FROM postern.sign_in_request AS a
+      WHERE a.realm_id = p_realm AND a.id = p_handle FOR NO KEY UPDATE SKIP LOCKED;
+    RETURN FOUND OR NOT EXISTS (SELECT FROM postern.sign_in_request AS a
+                                 WHERE a.realm_id = p_realm AND a.id = p_handle);
 END
 $$;
 COMMENT ON FUNCTION postern.try_hold_handle IS
@@ -85,7 +89,7 @@ GRANT EXECUTE ON FUNCTION postern.try_hold_user TO postern_app;
 -- again without permits). A resend within the cooldown is accepted, sends nothing and takes no permit. A handle that
 -- was answered, or has no tries left, would open nothing: its request gets a new handle at any time (record_request).
 CREATE OR REPLACE FUNCTION postern.record_sent_request(
-    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_email_key text, p_channel text,
+    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_address_key text, p_channel text,
     p_region text, p_client uuid, p_app text, p_first text, p_last text, p_source text, p_hint_user uuid,
     p_hint_session uuid, p_lifetime integer, p_sends integer, p_keys text[], p_wanted integer[], p_permits integer[],
     p_per double precision[], p_burst integer[], p_brake_permits integer, p_brake_per double precision,
@@ -106,9 +110,9 @@ BEGIN
                                          AND postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst)
                                         THEN 1 ELSE r.otp_attempts END AS is_open
       INTO v_before
-      FROM postern.auth_session AS a JOIN postern.realm AS r ON r.id = p_realm
+      FROM postern.sign_in_request AS a JOIN postern.realm AS r ON r.id = p_realm
       LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
-     WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.email_key = p_email_key AND a.kind = p_kind
+     WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.address_key = p_address_key AND a.kind = p_kind
        AND a.jkt IS NOT DISTINCT FROM postern.proof_key() AND a.expires_at > now();
     IF v_before.cools AND v_before.is_open THEN
         PERFORM postern.use_proof(p_realm);
@@ -133,9 +137,9 @@ BEGIN
     END IF;
     outcome := 'accepted';
     handle := postern.record_request(
-        p_realm, p_id, p_resend_of, p_kind, p_email, p_email_key, p_client, p_app, p_first, p_last, p_source,
+        p_realm, p_id, p_resend_of, p_kind, p_email, p_address_key, p_client, p_app, p_first, p_last, p_source,
         p_hint_user, p_hint_session, p_lifetime, p_brake_permits, p_brake_per, p_brake_burst);
-    UPDATE postern.auth_session AS a
+    UPDATE postern.sign_in_request AS a
        SET channel = p_channel, region = p_region,
            sends = CASE WHEN a.last_send_at > now() - r.resend_cooldown THEN a.sends ELSE a.sends + 1 END,
            last_send_at = CASE WHEN a.last_send_at > now() - r.resend_cooldown THEN a.last_send_at ELSE now() END

@@ -17,7 +17,7 @@ DECLARE
 BEGIN
     WHILE cardinality(v_turns) < p_limit LOOP
         SELECT a.realm_id INTO v_at
-          FROM postern.auth_session AS a
+          FROM postern.sign_in_request AS a
          WHERE a.pending AND a.realm_id > v_at AND a.created_at <= now() - p_age
          ORDER BY a.realm_id, (a.hint_user IS NULL), a.created_at LIMIT 1;
         IF FOUND THEN
@@ -43,7 +43,7 @@ COMMENT ON FUNCTION postern.request_turns IS 'The realms with undecided requests
 -- the realm of the last row. p_age: how old a request is at least: its answer has left by then, and the work for it
 -- delays no answer that depends on whether there is an account. public_origin: of the page that asked, else the issuer.
 CREATE OR REPLACE FUNCTION postern.take_undecided(p_limit integer, p_after uuid, p_age interval DEFAULT '0')
-RETURNS TABLE (realm_id uuid, id bytea, kind text, email text, email_key text, first_name text, last_name text,
+RETURNS TABLE (realm_id uuid, id bytea, kind text, email text, address_key text, first_name text, last_name text,
                client uuid, display_name text, public_origin text, otp_lifetime integer, magic_link_lifetime integer,
                    otp_digits integer)
 LANGUAGE plpgsql SECURITY DEFINER
@@ -62,14 +62,14 @@ BEGIN
     FOR v_round IN 1..2 LOOP
         FOREACH v_realm IN ARRAY v_turns LOOP
             EXIT WHEN v_left = 0;
-            FOR realm_id, id, kind, email, email_key, first_name, last_name, client, display_name, public_origin,
+            FOR realm_id, id, kind, email, address_key, first_name, last_name, client, display_name, public_origin,
                 otp_lifetime, magic_link_lifetime, otp_digits IN
-                SELECT a.realm_id, a.id, a.kind, a.email, a.email_key, a.first_name, a.last_name, a.client,
+                SELECT a.realm_id, a.id, a.kind, a.email, a.address_key, a.first_name, a.last_name, a.client,
                        coalesce(p.display_name, r.display_name),
                        coalesce(a.page_origin, postern.issuer(r.public_origin, r.primary_domain)),
                        postern.seconds(r.otp_lifetime), postern.seconds(r.magic_link_lifetime), r.otp_digits
                   FROM (SELECT s.*
-                          FROM postern.auth_session AS s
+                          FROM postern.sign_in_request AS s
                          WHERE s.pending AND s.realm_id = v_realm AND NOT s.id = ANY (v_taken)
                            AND s.created_at <= now() - p_age
                          ORDER BY s.realm_id, (s.hint_user IS NULL), s.created_at

@@ -61,8 +61,9 @@ BEGIN
     END IF;
     IF v_user IS NULL THEN
         -- Requests that strangers made for this address do not belong to the test identity.
-        DELETE FROM postern.auth_session AS a WHERE a.realm_id = v_realm AND a.email_key = postern.email_key(email);
-        DELETE FROM postern.login_code AS c WHERE c.realm_id = v_realm AND c.email_key = postern.email_key(email);
+        DELETE FROM postern.sign_in_request AS a
+         WHERE a.realm_id = v_realm AND a.address_key = postern.address_key(email);
+        DELETE FROM postern.login_code AS c WHERE c.realm_id = v_realm AND c.address_key = postern.address_key(email);
         INSERT INTO postern.user_account (realm_id, id, email, email_verified)
         VALUES (v_realm, postern.test_identity_id(), email, false)
         RETURNING id INTO v_user;
@@ -86,7 +87,7 @@ BEGIN
     -- A code that is replaced ends here; one that is kept follows the identity.
     UPDATE postern.login_code AS c SET client = v_client, expires_at = CASE WHEN v_code IS NULL THEN v_expires_at
         ELSE now() END
-     WHERE c.realm_id = v_realm AND c.email_key = postern.email_key(email) AND c.is_test;
+     WHERE c.realm_id = v_realm AND c.address_key = postern.address_key(email) AND c.is_test;
     PERFORM postern.admin_audit(v_realm, CASE WHEN v_old.client IS NULL THEN 'test_identity_created'
                                 ELSE 'test_identity_updated' END, v_client, v_user,
         jsonb_build_object('expires_at', v_expires_at, 'new_code', v_code IS NOT NULL));

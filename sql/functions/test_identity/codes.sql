@@ -1,12 +1,12 @@
 -- What servers do about the codes of test identities and test numbers (docs/decisions/0015).
 SET LOCAL ROLE postern_owner;
 
--- user_id NULL: of a test number, which is email_key then.
+-- user_id NULL: of a test number, which is address_key then.
 CREATE OR REPLACE FUNCTION postern.pending_test_codes()
-RETURNS TABLE (realm_id uuid, user_id uuid, email_key text, code text)
+RETURNS TABLE (realm_id uuid, user_id uuid, address_key text, code text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
-    SELECT t.realm_id, t.user_id, u.email_key, t.pending_code
+    SELECT t.realm_id, t.user_id, u.address_key, t.pending_code
       FROM postern.test_identity AS t JOIN postern.user_account AS u ON u.realm_id = t.realm_id AND u.id = t.user_id
      WHERE t.pending_code IS NOT NULL AND t.expires_at > now()
        AND t.realm_id <> ALL ((SELECT postern.unserved_realms())::uuid[])
@@ -34,14 +34,14 @@ BEGIN
       FROM postern.user_account AS u
      WHERE t.realm_id = p_realm AND t.user_id = p_user AND t.pending_code = p_code AND u.realm_id = p_realm
        AND u.id = p_user
-    RETURNING t.code_id, t.client, t.expires_at, u.email_key INTO v_identity;
+    RETURNING t.code_id, t.client, t.expires_at, u.address_key INTO v_identity;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    INSERT INTO postern.login_code AS c (realm_id, email_key, id, user_id, client, expires_at, salt, mac, is_test)
-    VALUES (p_realm, v_identity.email_key, v_identity.code_id, p_user, v_identity.client, v_identity.expires_at,
+    INSERT INTO postern.login_code AS c (realm_id, address_key, id, user_id, client, expires_at, salt, mac, is_test)
+    VALUES (p_realm, v_identity.address_key, v_identity.code_id, p_user, v_identity.client, v_identity.expires_at,
             p_salt, sha256(p_salt || p_keyed), true)
-        ON CONFLICT (realm_id, email_key, id) DO UPDATE
+        ON CONFLICT (realm_id, address_key, id) DO UPDATE
        SET client = excluded.client, expires_at = excluded.expires_at, salt = excluded.salt, mac = excluded.mac;
     RETURN true;
 END
@@ -68,7 +68,7 @@ GRANT EXECUTE ON FUNCTION postern.store_test_number_code TO postern_app;
 
 -- A request for a code by a test identity: nothing is sent, the handle opens the fixed code. False for every other
 -- address.
-CREATE OR REPLACE FUNCTION postern.answer_test_identity(p_realm uuid, p_request bytea, p_email_key text)
+CREATE OR REPLACE FUNCTION postern.answer_test_identity(p_realm uuid, p_request bytea, p_address_key text)
 RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -77,16 +77,16 @@ DECLARE
 BEGIN
     SELECT t.code_id, t.user_id INTO v_identity
       FROM postern.user_account AS u JOIN postern.test_identity AS t ON t.realm_id = u.realm_id AND t.user_id = u.id
-     WHERE u.realm_id = p_realm AND u.email_key = p_email_key;
+     WHERE u.realm_id = p_realm AND u.address_key = p_address_key;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    UPDATE postern.auth_session AS a
+    UPDATE postern.sign_in_request AS a
        SET pending = false, code_ids = CASE WHEN v_identity.code_id = ANY (a.code_ids) THEN a.code_ids ELSE a.code_ids
            || v_identity.code_id END
      WHERE a.realm_id = p_realm AND a.id = p_request;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id)
-    SELECT p_realm, 'test_identity_requested', a.client, v_identity.user_id FROM postern.auth_session AS a
+    SELECT p_realm, 'test_identity_requested', a.client, v_identity.user_id FROM postern.sign_in_request AS a
      WHERE a.realm_id = p_realm AND a.id = p_request;
     RETURN true;
 END
@@ -120,15 +120,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION postern.end_test_identities IS 'Ends the test identities whose time is over; returns how many';
-
--- Kept for older binaries.
-
--- Codes of these binaries are keyed directly under a line.
-CREATE OR REPLACE FUNCTION postern.key_test_code(p_realm uuid, p_user uuid, p_code text, p_salt bytea, p_keyed bytea)
-RETURNS boolean
-LANGUAGE sql
-AS $$ SELECT postern.store_test_code(p_realm, p_user, p_code, p_salt, p_keyed, NULL) $$;
-COMMENT ON FUNCTION postern.key_test_code IS 'For older binaries: postern.store_test_code';
-GRANT EXECUTE ON FUNCTION postern.key_test_code TO postern_app;
 
 RESET ROLE;

@@ -41,7 +41,7 @@ RETURNS jsonb
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_key text := postern.email_key(p_recipient);
+    v_key text := postern.address_key(p_recipient);
     v_since timestamptz := postern.proven_since(p_realm, p_user, v_key);
     v_id uuid;
 BEGIN
@@ -182,8 +182,8 @@ BEGIN
         PERFORM postern.queue_notice(p_realm, v_link.user_id, 'passkey-removed',
                                      jsonb_strip_nulls(jsonb_build_object('aaguid', v_passkey.aaguid)));
     ELSIF v_link.kind = 'totp' THEN
-        DELETE FROM postern.totp_factor AS x WHERE x.realm_id = p_realm AND x.user_id = v_link.user_id
-           AND x.id = v_link.target;
+        DELETE FROM postern.totp_factor AS x
+         WHERE x.realm_id = p_realm AND x.user_id = v_link.user_id AND x.id = v_link.target;
         PERFORM postern.queue_notice(p_realm, v_link.user_id, 'totp-removed');
     ELSIF v_link.kind = 'device' THEN
         PERFORM postern.remove_device(p_realm, NULL, v_link.user_id, v_link.target, p_source);

@@ -151,7 +151,7 @@ SELECT bag_has($$SELECT DISTINCT event FROM admin.audit_log WHERE realm = 'acme'
         ('web_origin_put'), ('app_put'), ('registration_fields_set')$$, 'every change is in the audit log');
 SELECT throws_ok($$SELECT secret_hash FROM postern.client$$, '42501', NULL,
                  'postern_admin cannot read a secret''s hash');
-SELECT throws_ok($$SELECT payload FROM postern.mail_outbox$$, '42501', NULL, 'nor the body of a mail');
+SELECT throws_ok($$SELECT payload FROM postern.message_outbox$$, '42501', NULL, 'nor the body of a mail');
 SELECT throws_ok($$SELECT mac FROM postern.login_code$$, '42501', NULL, 'nor a code');
 
 -- The same rules hold for whoever writes the tables directly.

@@ -22,7 +22,7 @@ SELECT pg_temp.sign_in('s'), pg_temp.sign_in('bob', 'bob@example.com'), pg_temp.
        pg_temp.ask('u', 'nobody@example.com', '1') \g /dev/null
 INSERT INTO postern.passkey (realm_id, user_id, rp_id, credential_id, public_key, backup_eligible, backup_state)
     SELECT realm_id, id, 'a.example', '\x01', '\x01', false, false FROM postern.user_account
-     WHERE email_key = 'ada@example.com';
+     WHERE address_key = 'ada@example.com';
 INSERT INTO postern.totp_factor (realm_id, user_id, id, enrolled_by, last_step_at, sealed_seed) SELECT realm_id, id, id,
     id, now(), '\x00' FROM postern.user_account WHERE realm_id = pg_temp.realm();
 INSERT INTO postern.recovery_code (realm_id, user_id, mac) SELECT realm_id, user_id, pg_temp.h('r')
@@ -35,8 +35,8 @@ SELECT lives_ok($$SELECT admin.delete_user('a', 'ada@example.com')$$, 'a user is
 SELECT is((SELECT count(*)::int FROM postern.session WHERE realm_id = pg_temp.realm()), 1, 'with the sessions');
 SELECT is((SELECT count(*)::int FROM postern.passkey WHERE realm_id = pg_temp.realm()) + (SELECT count(*)::int - 1
     FROM postern.totp_factor) + (SELECT count(*)::int - 1 FROM postern.recovery_code) + (SELECT count(*)::int
-         FROM postern.login_code) + (SELECT count(*)::int FROM postern.mail_outbox)
-        + (SELECT count(*)::int FROM postern.auth_session WHERE email_key = 'ada@example.com'), 0,
+         FROM postern.login_code) + (SELECT count(*)::int FROM postern.message_outbox)
+        + (SELECT count(*)::int FROM postern.sign_in_request WHERE address_key = 'ada@example.com'), 0,
             'passkeys, second factor, codes, mail and requests');
 SELECT ok(NOT pg_temp.alive('s') AND pg_temp.alive('bob'), 'the tokens are dead, and nobody else''s');
 SELECT is(pg_temp.rotate('s', 0), 'refused unknown', 'refresh fails');

@@ -28,8 +28,10 @@ DECLARE
     answer record;
 BEGIN
     SELECT * INTO f FROM race.fixed;
-    SELECT * INTO answer FROM postern.redeem_otp(f.realm, f.client, 'gt:urn:cocoar:otp', 'u' || n || '@example.com', CASE WHEN handle THEN decode(md5('h' || n), 'hex') END, ARRAY[sha256('1')], gen_random_uuid(),
-        decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}', 5, 600, 5);
+    -- The server waits for its turn in the process; here the database keeps the order.
+    PERFORM pg_advisory_xact_lock(postern.lock_of_codes(f.realm, 'u' || n || '@example.com', NULL));
+    SELECT * INTO answer FROM postern.redeem_code(f.realm, f.client, 'gt:urn:cocoar:otp', 'u' || n || '@example.com', CASE WHEN handle THEN decode(md5('h' || n), 'hex') END, ARRAY[sha256('1')], gen_random_uuid(),
+        decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, NULL, NULL, '{}', '{}', '{}', '{}', '{}', 5, 600, 5, 3000, 3600, 1000, NULL, NULL, NULL);
     INSERT INTO race.result VALUES (CASE WHEN handle THEN 'handle' ELSE 'address' END, n, answer.outcome);
     RETURN answer.outcome;
 END $$;
@@ -39,7 +41,9 @@ DECLARE
     answer record;
 BEGIN
     SELECT * INTO f FROM race.fixed;
-    SELECT * INTO answer FROM postern.refresh(f.realm, f.client, md5('session' || n)::uuid, 0, sha256('t0'), ARRAY[sha256('t1')], 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}');
+    PERFORM set_config('postern.realm', f.realm::text, true);
+    PERFORM FROM postern.session AS s WHERE s.realm_id = f.realm AND s.id = md5('session' || n)::uuid FOR NO KEY UPDATE;
+    SELECT * INTO answer FROM postern.rotate_session(f.realm, f.client, md5('session' || n)::uuid, 0, sha256('t0'), ARRAY[sha256('t1')], 1209600, NULL, NULL, NULL, NULL, '{}', '{}', '{}', '{}', '{}');
     INSERT INTO race.result VALUES ('refresh', n, answer.outcome, answer.current_hash);
     RETURN answer.outcome;
 END $$;
@@ -114,23 +118,23 @@ END $$;
 INSERT INTO postern.user_account (realm_id, id, email) SELECT f.realm, race.account(n), 'second' || n || '@example.com' FROM race.fixed AS f, generate_series(1, 1000) AS n;
 INSERT INTO postern.totp_factor (realm_id, user_id, id, enrolled_by, last_step_at, sealed_seed) SELECT f.realm, race.account(n), md5('f')::uuid, md5('s')::uuid, '-infinity', '\x00' FROM race.fixed AS f, generate_series(1, 1000) AS n;
 INSERT INTO postern.recovery_code (realm_id, user_id, mac) SELECT t.realm_id, t.user_id, sha256('r') FROM postern.totp_factor AS t;
-INSERT INTO postern.login_code (realm_id, email_key, id, user_id, expires_at, salt, mac)
-SELECT f.realm, u.email_key, md5('c' || u.email_key)::uuid, u.id, now() + interval '10 minutes', decode(md5('x'), 'hex'), sha256(decode(md5('x'), 'hex') || sha256('1')) FROM postern.user_account AS u, race.fixed AS f WHERE u.realm_id = f.realm;
-INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_at, pending, code_ids)
+INSERT INTO postern.login_code (realm_id, address_key, id, user_id, expires_at, salt, mac)
+SELECT f.realm, u.address_key, md5('c' || u.address_key)::uuid, u.id, now() + interval '10 minutes', decode(md5('x'), 'hex'), sha256(decode(md5('x'), 'hex') || sha256('1')) FROM postern.user_account AS u, race.fixed AS f WHERE u.realm_id = f.realm;
+INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, expires_at, pending, code_ids)
 SELECT f.realm, decode(md5('h' || n), 'hex'), 'otp', e.email, e.email, now() + interval '10 minutes', false, ARRAY[md5('c' || e.email)::uuid]
   FROM race.fixed AS f, generate_series(1, 1000) AS n, LATERAL (SELECT 'u' || n || '@example.com' AS email) AS e;
-INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_at)
+INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, expires_at)
 SELECT f.realm, decode(md5('d' || n || ':' || h), 'hex'), 'otp', e.email, e.email, now() + interval '10 minutes'
   FROM race.fixed AS f, generate_series(501, 501 + 100) AS n, generate_series(1, 48) AS h, LATERAL (SELECT 'u' || n || '@example.com' AS email) AS e;
-DELETE FROM postern.login_code AS c USING race.fixed AS f WHERE c.email_key IN (SELECT 'u' || n || '@example.com' FROM generate_series(501, 601) AS n);
+DELETE FROM postern.login_code AS c USING race.fixed AS f WHERE c.address_key IN (SELECT 'u' || n || '@example.com' FROM generate_series(501, 601) AS n);
 INSERT INTO postern.session (realm_id, id, user_id, client, client_id, security_stamp, auth_time, expires_at, refresh_expires_at, token_salt, current_hash, scope, resource, amr)
 SELECT f.realm, md5('session' || n)::uuid, u.id, f.client, 'app', u.security_stamp, now(), now() + interval '1 day', now() + interval '1 day', decode(md5('s'), 'hex'), sha256('t0'), '{}', '{}', '{}'
   FROM race.fixed AS f, generate_series(1, 1000) AS n JOIN postern.user_account AS u ON u.email = 'u' || n || '@example.com';
 CREATE TABLE race.link AS SELECT n, u.id AS u FROM generate_series(1, 400) AS n JOIN postern.user_account AS u ON u.email = 'u' || n || '@example.com';
 GRANT SELECT ON race.link TO app_login;
-INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_at, pending)
+INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, expires_at, pending)
 SELECT f.realm, decode(md5('lh' || l.n), 'hex'), 'magic', 'u' || l.n || '@example.com', 'u' || l.n || '@example.com', now() + interval '10 minutes', false FROM race.fixed AS f, race.link AS l;
-INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, email_key, source, security_stamp, expires_at)
+INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, address_key, source, security_stamp, expires_at)
 SELECT f.realm, l.u, sha256(('l' || l.n)::bytea), decode(md5('lh' || l.n), 'hex'), 'u' || l.n || '@example.com', 'x', u.security_stamp, now() + interval '10 minutes'
   FROM race.fixed AS f, race.link AS l JOIN postern.user_account AS u ON u.id = l.u;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA race TO app_login;
@@ -158,7 +162,7 @@ done
 count() { q -c "SELECT coalesce(string_agg(DISTINCT n::text, ','), 'none') FROM (SELECT count(*) FILTER (WHERE outcome = '$2') AS n FROM race.result WHERE what = '$1' GROUP BY round) AS x"; }
 check "$rounds rounds of 48 redemptions by handle: ok per round" 1 "$(count handle ok)"
 check "of them refused" 47 "$(count handle refused)"
-check "tries counted on the handle, never more than five" 5 "$(q -c "SELECT max(attempts) FROM postern.auth_session")"
+check "tries counted on the handle, never more than five" 5 "$(q -c "SELECT max(attempts) FROM postern.sign_in_request")"
 check "$rounds rounds of 48 redemptions by address: ok per round" 1 "$(count address ok)"
 check "of them refused" 47 "$(count address refused)"
 won() { q -c "SELECT string_agg(DISTINCT n::text, ',') FROM (SELECT count(*) FILTER (WHERE outcome = 'ok') AS n FROM race.result WHERE what = 'magic' AND round BETWEEN $1 + 1 AND $1 + $rounds GROUP BY round) AS x"; }
@@ -174,8 +178,8 @@ check "different successors handed out" 1 "$(q -c "SELECT count(DISTINCT hash) F
 check "families still alive" 0 "$(q -c "SELECT count(*) FROM postern.session WHERE revoked_at IS NOT NULL")"
 check "permits granted of a bucket of ten" 10 "$(count permit 1)"
 check "48 requests for one address decided at once: sent without a mail or a code of its own" 0 "$(q -c "
-    SELECT count(*) FROM (SELECT r.round, count(*) AS sent, (SELECT count(*) FROM postern.mail_outbox AS m WHERE m.recipient = 'u' || r.round || '@example.com') AS mails,
-                                 (SELECT count(*) FROM postern.login_code AS c WHERE c.email_key = 'u' || r.round || '@example.com') AS codes
+    SELECT count(*) FROM (SELECT r.round, count(*) AS sent, (SELECT count(*) FROM postern.message_outbox AS m WHERE m.recipient = 'u' || r.round || '@example.com') AS mails,
+                                 (SELECT count(*) FROM postern.login_code AS c WHERE c.address_key = 'u' || r.round || '@example.com') AS codes
                             FROM race.result AS r WHERE r.what = 'decide' AND r.outcome = 'sent' GROUP BY r.round) AS x WHERE x.sent <> x.mails OR x.sent <> x.codes")"
 check "48 times one TOTP code at once: good per round" 1 "$(count totp true)"
 check "48 times one recovery code at once: good per round" 1 "$(count recovery true)"

@@ -45,22 +45,22 @@ SELECT admin.grant_permission('a', 'srv', 'ept:possession'), admin.grant_permiss
        admin.grant_permission('a', 'app', 'gt:urn:cocoar:passkey'),
        admin.put_possession_client('a', 'srv', login_client => 'app', link_match => false),
        admin.set_possession('a', true, resend_cooldown => '0 seconds'), admin.set_phone_policy('a', regions => '{AT}'),
-       postern.begin_proof_store(), pg_sleep(0.01) \g /dev/null
+       postern.begin_proof_store('-infinity'), pg_sleep(0.01) \g /dev/null
 SELECT pg_temp.starts(t, '+4366412345678'), pg_temp.opens(t, 'key of ' || t), pg_temp.sends(t, '+4366412345678', t,
        CASE t WHEN 'linked' THEN 'link' ELSE 'otp' END, 'key of ' || t) FROM unnest('{sent,linked,passed}'::text[]) AS t \g /dev/null
 SELECT pg_temp.answers(link => 'linked'), pg_temp.checks('passed', 'passed', 'key of passed') \g /dev/null
 UPDATE postern.client SET jwks = '{"keys":[]}' WHERE client_id = 'robot';
 INSERT INTO postern.signing_key (realm_id, kid, alg, public_jwk, sealed_private)
 VALUES (pg_temp.realm(), 'kid', 'ES256', '{}', '\x00');
-INSERT INTO postern.address_proof (realm_id, id, client, browser_session, session, subject, expires_at, kind, sealed_address)
+INSERT INTO postern.address_verification (realm_id, id, client, browser_session, session, subject, expires_at, kind, sealed_address)
 VALUES (pg_temp.realm(), gen_random_uuid(), pg_temp.client(), pg_temp.uu('jar'), pg_temp.uu('proven address'), gen_random_uuid(),
         now() + interval '10 minutes', 'email', '\x00');
 SELECT admin.put_test_identity('a', 'review@example.com', 'app', '72946153') \g /dev/null
-SELECT postern.key_test_code(realm_id, user_id, code, pg_temp.b16('salt'), pg_temp.h(code))
+SELECT postern.store_test_code(realm_id, user_id, code, pg_temp.b16('salt'), pg_temp.h(code), NULL)
   FROM postern.pending_test_codes() \g /dev/null
 -- Of a registration that waits for names.
 SELECT pg_temp.ask('proven handle', 'eve@example.com', '3', pg_temp.client()) \g /dev/null
-UPDATE postern.auth_session SET proved_at = now() WHERE id = pg_temp.b16('proven handle');
+UPDATE postern.sign_in_request SET proved_at = now() WHERE id = pg_temp.b16('proven handle');
 CREATE TEMP TABLE service AS SELECT s.id, s.token_salt FROM postern.service_account AS s
   JOIN postern.client AS c ON c.id = s.client WHERE c.client_id = 'robot';
 CREATE TEMP TABLE permitted AS SELECT c.id, c.permissions FROM postern.client AS c;
@@ -84,8 +84,8 @@ INSERT INTO probe VALUES
                           AND pg_temp.serves()$$),
     ('code', $$pg_temp.redeem('eve@example.com', 'code', '1') LIKE 'ok%'$$),
     ('link', $$pg_temp.open('eve@example.com', 'link') LIKE 'ok%'$$),
-    ('handle', $$EXISTS (SELECT FROM postern.auth_session WHERE id = pg_temp.b16('handle') AND expires_at > now())$$),
-    ('proven handle', $$EXISTS (SELECT FROM postern.auth_session AS a JOIN postern.client AS k ON k.id = a.client
+    ('handle', $$EXISTS (SELECT FROM postern.sign_in_request WHERE id = pg_temp.b16('handle') AND expires_at > now())$$),
+    ('proven handle', $$EXISTS (SELECT FROM postern.sign_in_request AS a JOIN postern.client AS k ON k.id = a.client
                                  WHERE a.id = pg_temp.b16('proven handle') AND a.proved_at IS NOT NULL AND a.expires_at > now()
                                    AND k.enabled AND 'gt:authorization_code' = ANY (k.permissions)) AND pg_temp.serves()$$),
     ('authorization code', $$pg_temp.exchange('authorization code', 'exchanged') LIKE 'ok%'$$),
@@ -100,7 +100,7 @@ INSERT INTO probe VALUES
     ('phone key', $$EXISTS (SELECT FROM postern.device_key WHERE id = pg_temp.uu('phone key') AND phone IS NOT NULL)$$),
     ('undo link', $$(SELECT outcome FROM postern.undo_page(pg_temp.realm(), pg_temp.uu('undo'), '{}', '{}', '{}', '{}', '{}'))
                     = 'shown' AND pg_temp.serves()$$),
-    ('approval', $$EXISTS (SELECT FROM postern.transaction WHERE id = pg_temp.rid('approval') AND is_shown AND state = 'open')
+    ('approval', $$EXISTS (SELECT FROM postern.device_request WHERE id = pg_temp.rid('approval') AND is_shown AND state = 'open')
                    AND pg_temp.open_account()$$),
     ('consent', $$EXISTS (SELECT FROM postern.consent WHERE user_id = pg_temp.who()) AND pg_temp.open_account()$$),
     ('client secret', $$EXISTS (SELECT FROM postern.client AS c JOIN postern.realm AS r ON r.id = c.realm_id AND r.enabled
@@ -198,7 +198,7 @@ CREATE FUNCTION pg_temp.forgotten() RETURNS SETOF text LANGUAGE sql AS $$
        AND a.attname ~ '(hash|token|secret|salt|mac|key|code|seed|stamp|sealed|cookie|credential|jkt|thumbprint)'
        AND c.relname::text <> ALL (ARRAY(SELECT unnest(l.tables) FROM postern.credential_life() AS l))
        AND c.relname::text NOT IN (SELECT t.table_name FROM postern.tables_without_credentials() AS t)
-       AND NOT (a.attname IN ('email_key') AND a.atttypid = 'text'::regtype) $$;
+       AND NOT (a.attname IN ('address_key') AND a.atttypid = 'text'::regtype) $$;
 SELECT is_empty('SELECT pg_temp.forgotten()', 'every table with a column named like a credential has its row');
 CREATE TABLE postern.careless (realm_id uuid, ticket_hash bytea);
 SELECT results_eq('SELECT pg_temp.forgotten()', ARRAY['careless'], 'a careless addition is found');

@@ -38,28 +38,32 @@ SELECT matches(pg_temp.take('{d}', '{1}', 1, 86400, 5), '^0/864\d\d\.', 'a permi
 SELECT set_config('postern.realm', pg_temp.other()::text, true) \g /dev/null
 SELECT is(pg_temp.take('{k}', '{1}', 5, 60, 5), '1', 'another realm has buckets of its own');
 SELECT results_eq($$SELECT outcome, limit_ord, round(retry_after), granted
-                  FROM postern.request_code(pg_temp.realm(), pg_temp.b16('r'), NULL, 'otp', 'x@x.example',
-                                            'x@x.example', NULL, NULL, NULL, 600, '{free,k}', '{1,1}', '{5,5}',
-                                                '{60,60}', '{5,5}')$$,
+                  FROM postern.record_sent_request(
+                           pg_temp.realm(), pg_temp.b16('r'), NULL, 'otp', 'x@x.example', 'x@x.example', NULL, NULL,
+                           NULL, NULL, NULL, NULL, NULL, NULL, NULL, 600, NULL, '{free,k}', '{1,1}', '{5,5}',
+                           '{60,60}', '{5,5}', NULL, NULL, NULL)$$,
     $$VALUES ('rate_limited', 2, 12::float8, '{1,0}'::int[])$$, 'a request over the limit');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.auth_session$$), '0', 'records nothing');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.sign_in_request$$), '0', 'records nothing');
 SELECT results_eq($$SELECT outcome, limit_ord, granted
-                  FROM postern.redeem_otp(pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:otp', 'ada@example.com',
-                                          NULL, ARRAY[pg_temp.h('1')], gen_random_uuid(), pg_temp.b16('s'), NULL, '{}',
-                                              '{}', '{}', 900, 900, NULL, '{k}', '{1}', '{5}', '{60}', '{5}', 5, 600,
-                                                  5)$$,
+                  FROM postern.redeem_code(
+                           pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:otp', 'ada@example.com', NULL,
+                           ARRAY[pg_temp.h('1')], gen_random_uuid(), pg_temp.b16('s'), NULL, '{}', '{}', '{}', 900,
+                           900, NULL, NULL, '{k}', '{1}', '{5}', '{60}', '{5}', 5, 600, 5, 3000, 3600, 1000, NULL,
+                           NULL, NULL)$$,
     $$VALUES ('rate_limited', 1, '{0}'::int[])$$, 'a redemption over the limit');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.code_guard$$), '0', 'is no try');
 SELECT results_eq($$SELECT outcome, limit_ord
-                  FROM postern.refresh(pg_temp.realm(), pg_temp.client(), pg_temp.uu('s'), 0, pg_temp.h('x'),
-                                       ARRAY[pg_temp.h('y')], 900, 900, NULL, '{k}', '{1}', '{5}', '{60}', '{5}')$$, $$
+                  FROM postern.rotate_session(
+                           pg_temp.realm(), pg_temp.client(), pg_temp.uu('s'), 0, pg_temp.h('x'),
+                           ARRAY[pg_temp.h('y')], 900, NULL, NULL, NULL, NULL, '{k}', '{1}', '{5}', '{60}', '{5}')$$, $$
                                            VALUES ('rate_limited', 1)$$, 'a refresh over the limit');
 
 -- The queue of requests and the outbox.
 SELECT is((SELECT count(*)::int FROM generate_series(1, 3) AS n,
-           LATERAL postern.request_code(CASE n WHEN 2 THEN pg_temp.other() ELSE pg_temp.realm() END,
-                                        pg_temp.b16('q' || n), NULL, 'otp', 'ada@example.com', 'ada@example.com', NULL,
-                                            'Ada', NULL, 600, '{}', '{}', '{}', '{}', '{}')), 3,
+           LATERAL postern.record_sent_request(
+                       CASE n WHEN 2 THEN pg_temp.other() ELSE pg_temp.realm() END, pg_temp.b16('q' || n), NULL,
+                       'otp', 'ada@example.com', 'ada@example.com', NULL, NULL, NULL, NULL, 'Ada', NULL, NULL, NULL,
+                       NULL, 600, NULL, '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL)), 3,
                                                 'three requests in two realms');
 SELECT is((SELECT count(*)::int FROM postern.take_undecided(2, NULL)), 2, 'a worker takes some');
 SELECT is((SELECT count(DISTINCT realm_id)::int FROM postern.take_undecided(10, NULL)), 2, 'of any realm');
@@ -69,25 +73,25 @@ SELECT is((SELECT string_agg(d.outcome, ',' ORDER BY d.outcome DESC)
                                                 FROM (SELECT * FROM postern.take_undecided(10, NULL)) AS t) AS d),
                                                     'sent,sent,sent', 'and decides them');
 SELECT is((SELECT count(*)::int FROM postern.take_undecided(10, NULL)), 0, 'then there are none');
-SELECT is((SELECT count(*)::int FROM postern.outbox_take(10, '1 minute')), 3, 'mail is taken');
-SELECT is((SELECT count(*)::int FROM postern.outbox_take(10, '1 minute')), 0, 'by one sender');
-SELECT is(pg_temp.sql($$UPDATE postern.mail_outbox SET not_before = now() RETURNING 1$$), '1', 'a sender that died');
+SELECT is((SELECT count(*)::int FROM pg_temp.take_mail(10)), 3, 'mail is taken');
+SELECT is((SELECT count(*)::int FROM pg_temp.take_mail(10)), 0, 'by one sender');
+SELECT is(pg_temp.sql($$UPDATE postern.message_outbox SET not_before = now() RETURNING 1$$), '1', 'a sender that died');
 SELECT is((SELECT string_agg(attempts || encode(payload, 'hex') || template, ',')
-           FROM postern.outbox_take(10, '1 minute')), '25ea1otp,25ea1otp,25ea1otp', 'loses nothing');
+           FROM pg_temp.take_mail(10)), '25ea1otp,25ea1otp,25ea1otp', 'loses nothing');
 SELECT ok(postern.outbox_sent(realm_id, id), 'sent')
-  FROM json_to_recordset(pg_temp.sql($$SELECT json_agg(m) FROM postern.mail_outbox AS m
+  FROM json_to_recordset(pg_temp.sql($$SELECT json_agg(m) FROM postern.message_outbox AS m
                                      WHERE realm_id = pg_temp.realm()$$)::json) AS m (realm_id uuid, id uuid);
-SELECT is(pg_temp.sql($$SELECT DISTINCT state || (payload IS NULL) || (sent_at = now()) FROM postern.mail_outbox
+SELECT is(pg_temp.sql($$SELECT DISTINCT state || (payload IS NULL) || (sent_at = now()) FROM postern.message_outbox
                       WHERE realm_id = pg_temp.realm()$$), 'senttruetrue', 'mail that was sent is forgotten');
-SELECT set_config('test.mail', pg_temp.sql($$SELECT id FROM postern.mail_outbox WHERE realm_id = pg_temp.other()$$),
+SELECT set_config('test.mail', pg_temp.sql($$SELECT id FROM postern.message_outbox WHERE realm_id = pg_temp.other()$$),
                   true) \g /dev/null
 SELECT is(postern.outbox_failed(pg_temp.other(), current_setting('test.mail')::uuid, '451', '5 minutes', false), false,
           'a temporary failure');
-SELECT is(pg_temp.sql($$SELECT state || last_error || (not_before - now()) FROM postern.mail_outbox
+SELECT is(pg_temp.sql($$SELECT state || last_error || (not_before - now()) FROM postern.message_outbox
                       WHERE realm_id = pg_temp.other()$$), 'queued45100:05:00', 'is tried again');
 SELECT is(postern.outbox_failed(pg_temp.other(), current_setting('test.mail')::uuid, '451', '25 hours', false), true,
           'but not for ever');
-SELECT is(pg_temp.sql($$SELECT state || (payload IS NULL) FROM postern.mail_outbox WHERE realm_id = pg_temp.other()$$),
+SELECT is(pg_temp.sql($$SELECT state || (payload IS NULL) FROM postern.message_outbox WHERE realm_id = pg_temp.other()$$),
           'deadtrue', 'dead mail is visible and empty');
 SELECT is(postern.outbox_failed(pg_temp.other(), current_setting('test.mail')::uuid, '550', '1 s', true), NULL,
           'and stays dead');
@@ -100,24 +104,24 @@ UPDATE postern.session SET expires_at = now() - interval '2 hours' WHERE id = pg
 UPDATE postern.session SET refresh_expires_at = now() - interval '2 hours' WHERE id = pg_temp.uu('idle');
 UPDATE postern.session SET revoked_at = now() - interval '2 days' WHERE id = pg_temp.uu('revoked');
 UPDATE postern.login_code SET expires_at = now() - interval '1 s' WHERE realm_id = pg_temp.realm();
-UPDATE postern.auth_session SET expires_at = now() - interval '1 s' WHERE realm_id = pg_temp.realm();
-UPDATE postern.mail_outbox SET created_at = now() - interval '8 days' WHERE realm_id = pg_temp.realm();
+UPDATE postern.sign_in_request SET expires_at = now() - interval '1 s' WHERE realm_id = pg_temp.realm();
+UPDATE postern.message_outbox SET created_at = now() - interval '8 days' WHERE realm_id = pg_temp.realm();
 INSERT INTO postern.audit_event (realm_id, at, event) VALUES (pg_temp.realm(), now() - interval '367 days', 'old');
-INSERT INTO postern.code_guard (realm_id, email_key, updated_at, consecutive)
+INSERT INTO postern.code_guard (realm_id, address_key, updated_at, consecutive)
 VALUES (pg_temp.realm(), 'idle', now() - interval '2 days', 1),
        (pg_temp.realm(), 'recent', now() - interval '23 hours', 1), (pg_temp.realm(), 'empty', now(), 0);
-INSERT INTO postern.code_guard (realm_id, email_key, updated_at, locked_until)
+INSERT INTO postern.code_guard (realm_id, address_key, updated_at, locked_until)
 VALUES (pg_temp.realm(), 'locked', now() - interval '2 days', now() + interval '1 s');
 SELECT count(*) AS audit FROM postern.audit_event \gset
 SET LOCAL ROLE app_login;
 SELECT cmp_ok(postern.sweep(1000), '>=', 9::bigint, 'the sweeper deletes');
 SELECT is(pg_temp.sql($$SELECT string_agg(id::text, ',') FROM postern.session$$), pg_temp.uu('live')::text,
           'sessions that have ended');
-SELECT is(pg_temp.sql($$SELECT count(*) || ',' || (SELECT count(*) FROM postern.auth_session)
+SELECT is(pg_temp.sql($$SELECT count(*) || ',' || (SELECT count(*) FROM postern.sign_in_request)
                       FROM postern.login_code$$), '1,1', 'codes and handles');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '1', 'old mail');
-SELECT is(pg_temp.sql($$SELECT string_agg(email_key, ',' ORDER BY email_key) FROM postern.code_guard
-                      WHERE email_key IN ('idle', 'recent', 'locked', 'empty')$$), 'locked,recent', 'guards that count nothing');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox$$), '1', 'old mail');
+SELECT is(pg_temp.sql($$SELECT string_agg(address_key, ',' ORDER BY address_key) FROM postern.code_guard
+                      WHERE address_key IN ('idle', 'recent', 'locked', 'empty')$$), 'locked,recent', 'guards that count nothing');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.audit_event$$)::int, :audit - 1, 'and last year''s audit log');
 SELECT cmp_ok(postern.sweep(1000), '>=', 0::bigint, 'it can go round again');
 

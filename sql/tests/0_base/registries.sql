@@ -5,7 +5,7 @@ SELECT no_plan();
 SELECT lives_ok($$SET LOCAL ROLE postern_owner;
     CREATE TABLE postern.sample (realm_id uuid NOT NULL, id integer NOT NULL, expires_at timestamptz NOT NULL,
                                PRIMARY KEY (realm_id, id));
-    SELECT postern.tenant_table('sample', 'SELECT, INSERT', 'delete', 't.expires_at < now()');
+    CALL postern.tenant_table('sample', 'SELECT, INSERT', 'delete', 't.expires_at < now()');
     INSERT INTO postern.known_permission VALUES ('gt:urn:example:sample', 'Sample');
     INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, mode)
     VALUES ('sample', 'source', 7, '1 minute', 7, 'enforce'), ('sample', 'client', NULL, NULL, NULL, NULL)$$,
@@ -63,14 +63,14 @@ SELECT is(pg_temp.refusal($$SELECT admin.set_rate_limit('a', 'sample', 'failures
 -- How a table ends with its realm is said, and checked.
 SELECT throws_ok($$SET LOCAL ROLE postern_owner;
     CREATE TABLE postern.stray (realm_id uuid PRIMARY KEY);
-    SELECT postern.tenant_table('stray', NULL, 'cascade')$$,
+    CALL postern.tenant_table('stray', NULL, 'cascade')$$,
     'P0001', 'no foreign key of table stray deletes its rows with their realm', 'a cascade needs a foreign key');
 SELECT throws_ok($$SET LOCAL ROLE postern_owner;
     CREATE TABLE postern.stray (realm_id uuid PRIMARY KEY);
-    SELECT postern.tenant_table('stray', NULL, 'whatever')$$, 'P0001', NULL, 'nothing else is understood');
+    CALL postern.tenant_table('stray', NULL, 'whatever')$$, 'P0001', NULL, 'nothing else is understood');
 SELECT lives_ok($$SET LOCAL ROLE postern_owner;
     CREATE TABLE postern.setting (realm_id uuid PRIMARY KEY REFERENCES postern.realm ON DELETE CASCADE);
-    SELECT postern.tenant_table('setting', 'SELECT', 'cascade', p_is_configuration => true)$$, 'a table of settings');
+    CALL postern.tenant_table('setting', 'SELECT', 'cascade', p_is_configuration => true)$$, 'a table of settings');
 RESET ROLE;
 SELECT postern.config_stamp() AS stamp \gset
 INSERT INTO postern.setting VALUES (pg_temp.realm());

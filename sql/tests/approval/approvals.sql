@@ -11,7 +11,7 @@ SELECT is(pg_temp.inbox('bobs'), '', 'a device of another user does not');
 SELECT is(pg_temp.inbox('stranger'), 'unknown', 'nor does a key that is no device');
 SELECT is(pg_temp.polls('r1'), 'pending', 'the client polls');
 SELECT is(pg_temp.polls('r1'), 'slow_down', 'and is told to wait when it comes too early');
-SELECT is(pg_temp.sql($$SELECT poll_interval FROM postern.transaction$$), '10', 'five seconds longer');
+SELECT is(pg_temp.sql($$SELECT poll_interval FROM postern.device_request$$), '10', 'five seconds longer');
 SELECT is(pg_temp.answers('t1', 'r1'), 'decided approve', 'the device approves');
 SELECT is(pg_temp.answers('t1', 'r1'), 'decided approve', 'and may say so again');
 SELECT is(pg_temp.answers('t2', 'r1', 'deny'), 'already_decided approve', 'another device comes too late');
@@ -121,7 +121,7 @@ SELECT is((SELECT count(*)::int FROM postern.approval_event(pg_temp.realm(), pg_
 SELECT pg_temp.answers('t1', 'r3', client => 'bff') \g /dev/null
 SELECT is((SELECT concat_ws(' ', e.is_new, e.is_approved) FROM postern.approval_event(
               pg_temp.realm(), pg_temp.client('bff'),
-              pg_temp.sql('SELECT max(event_id) FROM postern.transaction')::integer, NULL) AS e), 'f t',
+              pg_temp.sql('SELECT max(event_id) FROM postern.device_request')::integer, NULL) AS e), 'f t',
           'after the answer it is found by its number');
 
 -- A user's end leaves nothing of the user, and tells the asker nothing.
@@ -131,17 +131,17 @@ RESET ROLE;
 SELECT admin.delete_user('a', 'ada@example.com') \g /dev/null
 SET ROLE app_login;
 SELECT is(pg_temp.polls('r4'), 'pending', 'a request of a deleted user is pending');
-SELECT is(pg_temp.sql($$SELECT concat_ws(' ', user_id, hint, is_shown) FROM postern.transaction
+SELECT is(pg_temp.sql($$SELECT concat_ws(' ', user_id, hint, is_shown) FROM postern.device_request
                          WHERE id = pg_temp.rid('r4')$$), 'f', 'and holds nothing');
-SELECT is(pg_temp.polls('r7') || ' ' || coalesce(pg_temp.sql($$SELECT hint FROM postern.transaction
+SELECT is(pg_temp.polls('r7') || ' ' || coalesce(pg_temp.sql($$SELECT hint FROM postern.device_request
                                                                 WHERE id = pg_temp.rid('r7')$$), 'none'), 'pending none',
           'nor does one that no worker has looked at');
 SELECT postern.resolve_approvals(32, NULL) \g /dev/null
-SELECT is(pg_temp.sql($$SELECT concat_ws(' ', user_id, is_shown, resolved_at IS NOT NULL) FROM postern.transaction
+SELECT is(pg_temp.sql($$SELECT concat_ws(' ', user_id, is_shown, resolved_at IS NOT NULL) FROM postern.device_request
                          WHERE id = pg_temp.rid('r7')$$), 'f t', 'in which the worker finds no user');
 SELECT pg_temp.passes('26 hours') \g /dev/null
 SELECT ok(postern.sweep(100000) > 0, 'the sweeper comes a day later');
-SELECT is(pg_temp.sql('SELECT count(*) FROM postern.transaction'), '0', 'and leaves no request');
+SELECT is(pg_temp.sql('SELECT count(*) FROM postern.device_request'), '0', 'and leaves no request');
 -- The statement that takes a request does not read the tables of people. It writes a transaction, which is counted, so
 -- the counters work.
 CREATE FUNCTION pg_temp.reads() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
@@ -149,14 +149,14 @@ CREATE FUNCTION pg_temp.reads() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
       FROM pg_stat_xact_all_tables AS s WHERE s.schemaname = 'postern'
        AND s.relname IN ('user_account', 'user_identifier', 'session', 'device_key', 'passkey') $$;
 SELECT set_config('test.reads', pg_temp.reads(), true),
-       set_config('test.rows', pg_temp.sql('SELECT count(*) FROM postern.transaction'), true) \g /dev/null
+       set_config('test.rows', pg_temp.sql('SELECT count(*) FROM postern.device_request'), true) \g /dev/null
 SELECT is(string_agg(pg_temp.asks('t' || n, hint, source => '192.0.2.9', resolve => false), ','), 'asked,asked,asked',
           'asked') FROM unnest('{bob@example.com,unknown@example.com,+4915112345678}'::text[]) WITH ORDINALITY AS h (hint, n);
 SELECT is(pg_temp.reads(), current_setting('test.reads'), 'no user, session or device was looked at');
-SELECT isnt(pg_temp.sql('SELECT count(*) FROM postern.transaction'), current_setting('test.rows'), 'though it was kept');
+SELECT isnt(pg_temp.sql('SELECT count(*) FROM postern.device_request'), current_setting('test.rows'), 'though it was kept');
 SELECT postern.resolve_approvals(32, NULL) \g /dev/null
 SELECT isnt(pg_temp.reads(), current_setting('test.reads'), 'a worker looks, and is counted');
-SELECT pg_temp.sql($$DELETE FROM postern.transaction WHERE source = '192.0.2.9' RETURNING ''$$) \g /dev/null
+SELECT pg_temp.sql($$DELETE FROM postern.device_request WHERE source = '192.0.2.9' RETURNING ''$$) \g /dev/null
 -- What waits for a worker is counted with its age.
 CREATE FUNCTION pg_temp.waiting() RETURNS TABLE (realm text, queued bigint, oldest double precision) LANGUAGE sql AS $$
     SELECT f.realm, f.queued, f.oldest FROM postern.queue_figures(20) AS f

@@ -6,12 +6,13 @@ SELECT no_plan();
 \ir ../helpers/growth.psql
 SET test.of_phones = false;
 SELECT admin.grant_permission('a', 'app', 'gt:urn:postern:device'), admin.put_client('a', 'srv') \g /dev/null
-SELECT pg_temp.device('t1'), pg_temp.device('t2'), pg_temp.sign_in('ada'), postern.begin_proof_store() \g /dev/null
+SELECT pg_temp.device('t1'), pg_temp.device('t2'), pg_temp.sign_in('ada'),
+       postern.begin_proof_store('-infinity') \g /dev/null
 SELECT pg_sleep(0.01) \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT pg_temp.asks('shown', is_event => true), pg_temp.asks('given', 'ADA@example.com', source => '192.0.2.2'),
        pg_temp.answers('t1', 'given'), pg_temp.asks('new', source => '192.0.2.3', resolve => false) \g /dev/null
-SELECT set_config('test.event', pg_temp.sql(format($$SELECT event_id FROM postern.transaction WHERE id = %L$$,
+SELECT set_config('test.event', pg_temp.sql(format($$SELECT event_id FROM postern.device_request WHERE id = %L$$,
                                                    pg_temp.rid('shown'))), true) \g /dev/null
 RESET ROLE;
 CREATE FUNCTION pg_temp.number() RETURNS integer LANGUAGE sql STABLE AS $$

@@ -55,7 +55,7 @@ SELECT pg_temp.asks('r2', source => '192.0.2.5') \g /dev/null
 SELECT is(pg_temp.answers('t1', 'r2', 'report'), 'decided report', 'reported');
 SELECT is(pg_temp.polls('r2'), 'denied', 'its asker reads that it was refused');
 SELECT is(pg_temp.inbox('t1'), 'quiet for 86400', 'a report hides every request for a day');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox WHERE template = 'approval-reported'$$), '1',
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox WHERE template = 'approval-reported'$$), '1',
           'the user gets a notice');
 SELECT is(pg_temp.audited('r2'), 'approval_requested approval_reported', 'it is in the audit log');
 RESET ROLE;
@@ -83,9 +83,9 @@ SELECT pg_temp.sql($$UPDATE postern.device_key SET probation_until = now() + int
 SELECT pg_temp.asks('r1', client => 'bff') \g /dev/null
 SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', recipient, purpose, detail ->> 'device_id' = md5('pushed')::uuid::text,
                                                     detail ->> 'approval_id' = pg_temp.rid('r1')::text, payload, priority), ',')
-                          FROM postern.mail_outbox WHERE channel = 'push'$$), 'sealed:AQID approval t t 0',
+                          FROM postern.message_outbox WHERE channel = 'push'$$), 'sealed:AQID approval t t 0',
           'each device that may answer gets a push, whose handle stays sealed');
-SELECT is(pg_temp.sql($$SELECT client FROM postern.mail_outbox WHERE channel = 'push'$$), pg_temp.client('app')::text,
+SELECT is(pg_temp.sql($$SELECT client FROM postern.message_outbox WHERE channel = 'push'$$), pg_temp.client('app')::text,
           'in the name of the client that added the device, whose app the provider has to reach');
 
 -- What clients may be told.

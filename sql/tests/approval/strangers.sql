@@ -10,12 +10,12 @@ CREATE FUNCTION pg_temp.fates(prefix text) RETURNS text LANGUAGE sql SECURITY DE
     SELECT string_agg(count || ' ' || reason, ', ' ORDER BY reason)
       FROM (SELECT coalesce(h.detail ->> 'reason', 'shown') AS reason, count(*) AS count
               FROM generate_series(1, 40) AS n
-              JOIN postern.transaction AS t ON t.id = pg_temp.rid(prefix || n)
+              JOIN postern.device_request AS t ON t.id = pg_temp.rid(prefix || n)
               LEFT JOIN postern.audit_event AS h
                 ON h.event = 'approval_hidden' AND h.detail ->> 'approval_id' = t.id::text
              GROUP BY 1) AS f $$;
 CREATE FUNCTION pg_temp.hides() RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
-    UPDATE postern.transaction SET is_shown = false $$;
+    UPDATE postern.device_request SET is_shown = false $$;
 -- Each of a source and spelling of its own, and answered at once so that places are no matter.
 CREATE FUNCTION pg_temp.flood(prefix text, clients text[], hints text[]) RETURNS text LANGUAGE plpgsql AS $flood$
 BEGIN
@@ -103,7 +103,7 @@ SELECT is(pg_temp.audited('r2'), 'approval_requested approval_hidden:quiet', 'as
 RESET ROLE;
 SELECT admin.resume_approvals('a', pg_temp.sub('ada@example.com')) \g /dev/null
 CREATE FUNCTION pg_temp.known(name text) RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT (postern.rank_of(t) > 0)::text FROM postern.transaction AS t WHERE id = pg_temp.rid(name) $$;
+    SELECT (postern.rank_of(t) > 0)::text FROM postern.device_request AS t WHERE id = pg_temp.rid(name) $$;
 SET ROLE app_login;
 SELECT pg_temp.asks('r7', pg_temp.sub('ada@example.com')::text, source => '192.0.2.7', sid => 'phone') \g /dev/null
 SELECT is(pg_temp.known('r7'), 'true', 'an ID token is that of a known device');

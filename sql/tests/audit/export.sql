@@ -1,10 +1,10 @@
 \ir ../helpers/fixture.psql
 SELECT no_plan();
--- Three rows from before there were events, with ids among those of later rows, and three later ones.
+-- Three rows of an earlier transaction, with ids among those of a later one.
 CREATE FUNCTION pg_temp.put(name text, first boolean, at timestamptz DEFAULT now()) RETURNS void LANGUAGE sql
     SECURITY DEFINER AS $$
     INSERT INTO postern.audit_event (realm_id, event, at, xid, client, detail)
-    SELECT r.id, name, at, CASE WHEN NOT first THEN '5'::xid8 END,
+    SELECT r.id, name, at, CASE WHEN first THEN '4' ELSE '5' END::xid8,
            (SELECT c.id FROM postern.client AS c WHERE c.realm_id = r.id AND c.client_id = 'app'), '{"k": "v\n"}'
       FROM postern.realm AS r $$;
 DELETE FROM postern.audit_event;
@@ -31,7 +31,7 @@ BEGIN
     END LOOP;
 END
 $$;
-SELECT is((pg_temp.export(100)).events, 'o1,o2,o3,n1,n2,n3,', 'rows from before events come first, the others follow');
+SELECT is((pg_temp.export(100)).events, 'o1,o2,o3,n1,n2,n3,', 'in the order of transactions, then of ids');
 SELECT is((pg_temp.export(b)).events, 'o1,o2,o3,n1,n2,n3,', format('in batches of %s', b)) FROM unnest(ARRAY[2, 3, 6, 7]) AS b;
 SELECT is((pg_temp.export(100, since => now() - interval '1 day')).events, 'o1,o2,n1,n3,', 'only those since a moment');
 SELECT is((pg_temp.export(100, postern.audit_place(pg_temp.realm(), id))).events, rest, 'resumed behind ' || event)

@@ -51,9 +51,10 @@ DECLARE
     asked record;
     decided record;
 BEGIN
-    SELECT * INTO asked FROM postern.record_link_request(
-        pg_temp.realm(), pg_temp.b16(name), NULL, 'ada@example.com', 'ada@example.com', pg_temp.client(), '192.0.2.1',
-        900, '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL);
+    SELECT * INTO asked FROM postern.record_sent_request(
+                                 pg_temp.realm(), pg_temp.b16(name), NULL, 'magic', 'ada@example.com',
+                                 'ada@example.com', NULL, NULL, pg_temp.client(), NULL, NULL, NULL, '192.0.2.1',
+                                 NULL, NULL, 900, NULL, '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL);
     SELECT * INTO decided FROM postern.decide_link_request(pg_temp.realm(), asked.handle);
     PERFORM postern.add_link(pg_temp.realm(), asked.handle, decided.user_id, pg_temp.h('token ' || name),
                              gen_random_uuid(), '\x01');
@@ -107,7 +108,7 @@ SELECT is(pg_temp.register('n1', 'c6', 'Eve'), 'ok', 'with the names it does');
 SELECT is(pg_temp.said() || ' ' || pg_temp.answered('c6'), 'issued continue', 'and signs in');
 SELECT is(pg_temp.register('n1', 'c7', 'Mallory'), 'refused expired', 'once');
 SELECT is(pg_temp.sql($$SELECT email || ' ' || first_name || ' ' || email_verified FROM postern.user_account
-                         WHERE email_key = 'new@example.com'$$), 'New@example.com Eve true', 'as it was asked for');
+                         WHERE address_key = 'new@example.com'$$), 'New@example.com Eve true', 'as it was asked for');
 SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY id) FROM postern.audit_event
                          WHERE user_id = pg_temp.sub('new@example.com')$$), 'user_registered,sign_in,terms_accepted',
           'all of it is audited');
@@ -118,8 +119,8 @@ SELECT is(pg_temp.type_in(h || '@example.com', h, '333333', 'c6' || h, h) || ' '
   FROM unnest('{taken,confirmed}'::text[]) AS h;
 RESET ROLE;
 SELECT admin.put_user('a', 'taken@example.com'), admin.put_user('a', 'confirmed@example.com', email_verified => false) \g /dev/null
-SELECT is((SELECT proved_at FROM postern.auth_session WHERE id = pg_temp.b16('taken')), NULL, 'the proof ends when the address is an account''s');
-UPDATE postern.auth_session SET proved_at = now() - interval '1 minute', expires_at = now() + interval '1 minute' WHERE id = pg_temp.b16('taken');
+SELECT is((SELECT proved_at FROM postern.sign_in_request WHERE id = pg_temp.b16('taken')), NULL, 'the proof ends when the address is an account''s');
+UPDATE postern.sign_in_request SET proved_at = now() - interval '1 minute', expires_at = now() + interval '1 minute' WHERE id = pg_temp.b16('taken');
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.register('taken', 'c6taken', 'Eve'), 'refused exists', 'and would sign in to none that was made meanwhile');
 SELECT is(pg_temp.register('confirmed', 'c6confirmed', 'Eve'), 'ok', 'it confirms one that was never proven');

@@ -97,7 +97,7 @@ SELECT is(pg_temp.answered('c5', pg_temp.wanted('k')), 'login', 'and no code is 
 -- The list of a user.
 SELECT pg_temp.browse('c6'), pg_temp.sign_in('native') \g /dev/null
 CREATE FUNCTION pg_temp.own() RETURNS SETOF record LANGUAGE sql AS $$
-    SELECT id, browser, client_id FROM postern.all_live_sessions(pg_temp.realm(), pg_temp.sub('ada@example.com')) $$;
+    SELECT id, browser, client_id FROM postern.listed_sessions(pg_temp.realm(), pg_temp.sub('ada@example.com')) $$;
 SELECT bag_eq('SELECT * FROM pg_temp.own() AS x (id uuid, browser boolean, client_id text)',
               $$VALUES (pg_temp.uu('c6'), true, NULL), (pg_temp.uu('native'), false, 'app')$$,
               'a user sees browsers and apps');

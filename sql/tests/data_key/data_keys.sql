@@ -7,7 +7,7 @@ CREATE FUNCTION pg_temp.under(key uuid, filler text DEFAULT 'x') RETURNS bytea L
 CREATE FUNCTION pg_temp.wrap(n text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
     SELECT sha256(convert_to(n, 'UTF8')) || sha256(convert_to(n || '2', 'UTF8')) $$;
 CREATE FUNCTION pg_temp.user_of(address text) RETURNS uuid LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT id FROM postern.user_account WHERE realm_id = pg_temp.realm() AND email_key = address $$;
+    SELECT id FROM postern.user_account WHERE realm_id = pg_temp.realm() AND address_key = address $$;
 CREATE FUNCTION pg_temp.lines() RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(concat_ws(' ', coalesce(encode(line, 'hex'), 'unknown'), kind, count), ', ' ORDER BY line, kind)
       FROM postern.key_line_secrets() $$;
@@ -18,26 +18,18 @@ SET LOCAL ROLE app_login;
 -- Made once, however many try.
 SELECT is_empty($$SELECT * FROM postern.current_data_key(pg_temp.realm(), 'totp-seed')$$,
                 'a realm begins without data keys');
-SELECT results_eq($$SELECT * FROM postern.add_data_key(pg_temp.realm(), 'totp-seed', pg_temp.uu('k1'), NULL,
+SELECT results_eq($$SELECT * FROM postern.add_data_key(pg_temp.realm(), 'totp-seed', pg_temp.uu('k1'),
                                                        '\xaaaaaaaa', pg_temp.wrap('k1'))$$,
     $$VALUES (pg_temp.uu('k1'), pg_temp.wrap('k1'))$$, 'the first server adds one');
-SELECT results_eq($$SELECT * FROM postern.add_data_key(pg_temp.realm(), 'totp-seed', pg_temp.uu('k2'), NULL,
+SELECT results_eq($$SELECT * FROM postern.add_data_key(pg_temp.realm(), 'totp-seed', pg_temp.uu('k2'),
                                                        '\xaaaaaaaa', pg_temp.wrap('k2'))$$,
     $$VALUES (pg_temp.uu('k1'), pg_temp.wrap('k1'))$$, 'the second gets that one');
 SELECT results_eq($$SELECT * FROM postern.current_data_key(pg_temp.realm(), 'totp-seed')$$,
     $$VALUES (pg_temp.uu('k1'), pg_temp.wrap('k1'))$$, 'which is in force');
 SELECT is_empty($$SELECT * FROM postern.current_data_key(pg_temp.other(), 'totp-seed')$$, 'in its realm only');
-SELECT results_eq($$SELECT id FROM postern.add_data_key(pg_temp.realm(), 'recovery-code', pg_temp.uu('r0'),
-                                                        '\xaaaaaaaa', '\xaaaaaaaa', pg_temp.wrap('r0'))$$,
-    $$VALUES (pg_temp.uu('r0'))$$, 'the key that version 0 derived from a line is kept');
-SELECT results_eq($$SELECT id FROM postern.add_data_key(pg_temp.realm(), 'recovery-code', pg_temp.uu('rx'),
-                                                        '\xaaaaaaaa', '\xbbbbbbbb', pg_temp.wrap('rx'))$$,
-    $$VALUES (pg_temp.uu('r0'))$$, 'once per line');
-SELECT is_empty($$SELECT * FROM postern.current_data_key(pg_temp.realm(), 'recovery-code')$$,
-                'and protects nothing new');
-SELECT results_eq($$SELECT id FROM postern.add_data_key(pg_temp.realm(), 'recovery-code', pg_temp.uu('r1'), NULL,
+SELECT results_eq($$SELECT id FROM postern.add_data_key(pg_temp.realm(), 'recovery-code', pg_temp.uu('r1'),
                                                         '\xaaaaaaaa', pg_temp.wrap('r1'))$$,
-    $$VALUES (pg_temp.uu('r1'))$$, 'beside a random one');
+    $$VALUES (pg_temp.uu('r1'))$$, 'each purpose has its own');
 SELECT throws_ok($$UPDATE postern.data_key SET sealed = '\x00'$$, '42501', NULL,
                  'the app role changes no data key by itself');
 SELECT throws_ok($$DELETE FROM postern.data_key$$, '42501', NULL, 'and deletes none');
@@ -50,14 +42,15 @@ SELECT is(postern.enrol_totp(pg_temp.realm(), pg_temp.uu('ada'), pg_temp.b16('c1
     'enrolled', 'a seed under a data key');
 SELECT is(postern.enrol_totp(pg_temp.realm(), pg_temp.uu('bob'), pg_temp.b16('c2'),
                              date_part('epoch', now() + interval '1 minute'),
-    pg_temp.uu('f2'), '\xaaaaaaaa0102'::bytea || pg_temp.h('v0'), 1, ARRAY[pg_temp.h('code')], NULL),
-    'enrolled', 'one as version 0 makes it');
-SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', u.email_key, f.data_key = pg_temp.uu('k1'),
+    pg_temp.uu('f2'), pg_temp.under(pg_temp.uu('k1')), 1, ARRAY[uuid_send(pg_temp.uu('r1')) || pg_temp.h('code')],
+        NULL),
+    'enrolled', 'another');
+SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', u.address_key, f.data_key = pg_temp.uu('k1'),
                                                     r.data_key = pg_temp.uu('r1'), r.mac = pg_temp.h('code')),
-                                                        ', ' ORDER BY u.email_key)
+                                                        ', ' ORDER BY u.address_key)
     FROM postern.totp_factor AS f JOIN postern.recovery_code AS r USING (realm_id, user_id)
     JOIN postern.user_account AS u ON u.realm_id = f.realm_id AND u.id = f.user_id$$),
-    'ada@example.com t t t, bob@example.com t', 'the first names its data keys, the other none');
+    'ada@example.com t t t, bob@example.com t t t', 'seed and codes name their data keys');
 SELECT is(postern.data_key_of('\x0270646b'), NULL, 'what is cut short names none');
 SELECT throws_ok($q$DO $x$ BEGIN
     PERFORM postern.add_signing_key(pg_temp.realm(), 'kid', 'ES256', '{"kty":"EC"}', pg_temp.under(gen_random_uuid()),
@@ -65,19 +58,16 @@ SELECT throws_ok($q$DO $x$ BEGIN
     SET CONSTRAINTS ALL IMMEDIATE; END $x$$q$, '23503', NULL, 'nothing names a data key that is not there');
 
 -- What a sign-in is given is enough.
-SELECT is(postern.second_factor_material(pg_temp.realm(), pg_temp.user_of('bob@example.com'), '\xaaaaaaaa0102'),
-          '\xaaaaaaaa0102'::bytea,
-    'an old seed goes as it is');
 SELECT is(postern.second_factor_material(pg_temp.realm(), pg_temp.user_of('ada@example.com'),
                                          pg_temp.under(pg_temp.uu('k1'))),
     '\x0370646b'::bytea || '\x00000040'::bytea || pg_temp.wrap('k1') || '\x00000054'::bytea
         || pg_temp.under(pg_temp.uu('k1'))
     || '\x00000050'::bytea || uuid_send(pg_temp.uu('r1')) || pg_temp.wrap('r1'),
-    'a new one with its data key, and those of the recovery codes');
+    'the seed with its data key, and those of the recovery codes');
 
 -- Counts.
-SELECT is(pg_temp.lines(), 'aaaaaaaa data-key 3, aaaaaaaa recovery-code 2, aaaaaaaa totp-seed 2',
-          'what stands on a line, old or new');
+SELECT is(pg_temp.lines(), 'aaaaaaaa data-key 2, aaaaaaaa recovery-code 2, aaaaaaaa totp-seed 2',
+          'what stands on a line');
 SELECT results_eq($$SELECT * FROM postern.key_line_sessions(0, 1000)$$,
                   $$VALUES (NULL::bytea, 3::bigint, NULL::bigint)$$, 'sessions that do not say');
 SELECT is(pg_temp.sql($$UPDATE postern.session SET server_key = '\xaaaaaaaa' WHERE id <> pg_temp.uu('old')
@@ -94,40 +84,21 @@ SELECT results_eq($$SELECT line, count FROM postern.key_line_sessions(500, 1000)
 -- Resealing.
 SELECT is((SELECT count(*) FROM postern.data_keys_to_reseal('\xaaaaaaaa', 10)), 0::bigint,
           'nothing to do for the line it is on');
-SELECT is((SELECT count(*) FROM postern.data_keys_to_reseal('\xbbbbbbbb', 10)), 3::bigint, 'all for another');
+SELECT is((SELECT count(*) FROM postern.data_keys_to_reseal('\xbbbbbbbb', 10)), 2::bigint, 'all for another');
 SELECT is(postern.reseal_data_key(pg_temp.realm(), pg_temp.uu('k1'), '\x00', '\xbbbbbbbb', pg_temp.wrap('n')), false,
           'who read something else changes nothing');
 SELECT is((SELECT bool_and(postern.reseal_data_key(d.realm_id, d.id, d.sealed, '\xbbbbbbbb',
                                                    pg_temp.wrap('new' || d.id)))
     FROM postern.data_keys_to_reseal('\xbbbbbbbb', 10) AS d), true, 'else it is moved');
-SELECT is(pg_temp.lines(),
-          'aaaaaaaa recovery-code 1, aaaaaaaa totp-seed 1, bbbbbbbb data-key 3, bbbbbbbb recovery-code 1, bbbbbbbb '
-          'totp-seed 1',
-    'what version 0 made stays until it is moved itself');
-
--- What version 0 left.
-SELECT results_eq($$SELECT kind, row_id FROM postern.secrets_without_data_key(10)$$,
-                  $$VALUES ('totp-seed', pg_temp.uu('f2'))$$, 'it is found');
-SELECT is(postern.move_totp_seed(pg_temp.realm(), pg_temp.uu('f2'), '\x00', pg_temp.under(pg_temp.uu('k1')),
-                                 pg_temp.uu('r0')), false, 'not if it changed');
-SELECT is(postern.move_totp_seed(pg_temp.realm(), pg_temp.uu('f2'), s.sealed, pg_temp.under(pg_temp.uu('k1')),
-                                 pg_temp.uu('r0')), true, 'and moved with its recovery codes')
-    FROM postern.secrets_without_data_key(10) AS s;
-SELECT is(pg_temp.lines(), 'bbbbbbbb data-key 3, bbbbbbbb recovery-code 2, bbbbbbbb totp-seed 2',
+SELECT is(pg_temp.lines(), 'bbbbbbbb data-key 2, bbbbbbbb recovery-code 2, bbbbbbbb totp-seed 2',
           'then nothing stands on the old line');
-SELECT is_empty($$SELECT * FROM postern.secrets_without_data_key(10)$$, 'and nothing is left');
-SELECT is(postern.version_0_connections(), 0, 'no server of version 0 is connected');
-SELECT is(pg_temp.sql($$SELECT set_config('application_name', 'postern', false)$$), 'postern',
-          'one would name itself so');
-SELECT pg_stat_clear_snapshot() \g /dev/null
-SELECT is(postern.version_0_connections(), 1, 'and be counted');
 
 -- A test code.
 RESET ROLE;
 SELECT is(admin.put_test_identity('a', 'review@example.com', 'app', '41830572'), NULL, 'a test identity');
 SELECT config_version AS before FROM postern.realm WHERE id = pg_temp.realm() \gset
 SET LOCAL ROLE app_login;
-SELECT results_eq($$SELECT id FROM postern.add_data_key(pg_temp.realm(), 'test-code', pg_temp.uu('t1'), NULL,
+SELECT results_eq($$SELECT id FROM postern.add_data_key(pg_temp.realm(), 'test-code', pg_temp.uu('t1'),
                                                         '\xbbbbbbbb', pg_temp.wrap('t1'))$$,
     $$VALUES (pg_temp.uu('t1'))$$, 'its data key');
 SELECT cmp_ok((SELECT config_version FROM postern.realm WHERE id = pg_temp.realm()), '>', :before::bigint,
@@ -137,18 +108,10 @@ SELECT is(postern.realm_config(pg_temp.realm()) -> 'test_code_keys',
         'that every server reads');
 SELECT ok(postern.store_test_code(realm_id, user_id, code, pg_temp.b16('salt'), pg_temp.h(code), pg_temp.uu('t1')),
           'keyed') FROM postern.pending_test_codes();
-SELECT is(pg_temp.lines(), 'bbbbbbbb data-key 4, bbbbbbbb recovery-code 2, bbbbbbbb test-code 1, bbbbbbbb totp-seed 2',
+SELECT is(pg_temp.lines(), 'bbbbbbbb data-key 3, bbbbbbbb recovery-code 2, bbbbbbbb test-code 1, bbbbbbbb totp-seed 2',
           'and counted');
 
--- A key of version 0 goes when nothing needs it.
 RESET ROLE;
-UPDATE postern.data_key SET created_at = now() - interval '2 days';
-SELECT lives_ok($$SELECT postern.sweep(1000)$$, 'swept');
-SELECT is((SELECT count(*) FROM postern.data_key), 4::bigint, 'a code of version 0 still needs its key');
-UPDATE postern.recovery_code SET data_key = pg_temp.uu('r1') WHERE data_key = pg_temp.uu('r0');
-SELECT lives_ok($$SELECT postern.sweep(1000)$$, 'swept again') FROM generate_series(1, 3);
-SELECT is((SELECT count(*) FROM postern.data_key WHERE derived_from IS NOT NULL), 0::bigint,
-          'now it is gone, random keys stay');
 
 -- A line that is lost.
 SELECT throws_ok($$SELECT admin.forget_key_line('nonsense')$$, '22023', NULL, 'a line has an id');

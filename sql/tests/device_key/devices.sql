@@ -1,7 +1,7 @@
 \ir ../helpers/fixture.psql
 SELECT no_plan();
 SELECT admin.set_approvals('a', true), admin.grant_permission('a', 'app', 'gt:urn:postern:device'),
-       postern.begin_proof_store() \g /dev/null
+       postern.begin_proof_store('-infinity') \g /dev/null
 SELECT pg_temp.sign_in('ada'), pg_temp.sign_in('bob', 'bob@example.com') \g /dev/null
 -- A packed proof of a named key: its id is that of the proof's name, its time is now.
 CREATE FUNCTION pg_temp.proof(key text, proof text DEFAULT gen_random_uuid()::text) RETURNS bytea LANGUAGE sql AS $$
@@ -47,7 +47,7 @@ CREATE FUNCTION pg_temp.audit() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
      WHERE realm_id = pg_temp.realm() AND event LIKE 'device%' $$;
 CREATE FUNCTION pg_temp.told() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
     SELECT string_agg(template || CASE WHEN detail ? 'undo' THEN '+undo' ELSE '' END, ' ' ORDER BY template)
-      FROM postern.mail_outbox WHERE realm_id = pg_temp.realm() AND template LIKE 'device%' $$;
+      FROM postern.message_outbox WHERE realm_id = pg_temp.realm() AND template LIKE 'device%' $$;
 SET LOCAL ROLE app_login;
 
 SELECT is(pg_temp.adds('one'), 'added', 'the first device has no probation');

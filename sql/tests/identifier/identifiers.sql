@@ -9,7 +9,7 @@ CREATE FUNCTION pg_temp.has(who uuid DEFAULT pg_temp.who()) RETURNS text LANGUAG
       FROM postern.user_identifier WHERE user_id = who $$;
 CREATE FUNCTION pg_temp.mails(which text DEFAULT '%') RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
     SELECT string_agg(template || ' ' || recipient, ', ' ORDER BY template, recipient)
-      FROM postern.mail_outbox WHERE template LIKE which $$;
+      FROM postern.message_outbox WHERE template LIKE which $$;
 CREATE FUNCTION pg_temp.stamp(who uuid DEFAULT pg_temp.who()) RETURNS uuid LANGUAGE sql SECURITY DEFINER AS $$
     SELECT security_stamp FROM postern.user_account WHERE id = who $$;
 CREATE FUNCTION pg_temp.put(value text, who uuid DEFAULT pg_temp.who(), verified boolean DEFAULT NULL,

@@ -24,9 +24,9 @@ CREATE FUNCTION pg_temp.removes(value_ text, who text DEFAULT 'ada@example.com')
         (SELECT id FROM postern.user_identifier WHERE value = value_ AND realm_id = pg_temp.realm()), '192.0.2.1') $$;
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.begins('h1', '+4366412345678', '111111'), 'sent 2', 'a code is sent');
-SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, recipient, purpose), ',') FROM postern.mail_outbox$$),
+SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, recipient, purpose), ',') FROM postern.message_outbox$$),
     'sms +4366412345678 identifier', 'to the number');
-SELECT is(pg_temp.sql($$SELECT string_agg(priority::text, ',') FROM postern.mail_outbox$$), '2',
+SELECT is(pg_temp.sql($$SELECT string_agg(priority::text, ',') FROM postern.message_outbox$$), '2',
     'which nobody has proven: it leaves after what members wait for');
 SELECT is(pg_temp.redeem('+4366412345678', 'h1', '111111'), 'refused attempts', 'the code signs nobody in by its handle');
 SELECT is(pg_temp.redeem('+4366412345678', NULL, '111111'), 'refused unknown', 'nor by number');
@@ -36,9 +36,9 @@ SELECT is(pg_temp.adds('h1', '111111'), 'added', 'the right one adds it');
 SELECT is(pg_temp.adds('h1', '111111'), 'refused', 'once');
 SELECT is(pg_temp.begins('again', '+4366412345678', '111111'), 'sent 2', 'a code for a number of his own');
 SELECT is(pg_temp.sql($$SELECT string_agg(purpose || priority, ',' ORDER BY created_at DESC, purpose DESC)
-                          FROM postern.mail_outbox$$), 'sign-in0,identifier2', 'leaves with those of members');
+                          FROM postern.message_outbox WHERE purpose <> 'notice'$$), 'sign-in0,identifier2', 'leaves with those of members');
 SELECT is(pg_temp.has(), '*Ada@example.com *+4366412345678', 'proven');
-SELECT is(pg_temp.sql($$SELECT string_agg(recipient || ' ' || template || ' ' || (detail ? 'undo'), ',') FROM postern.mail_outbox
+SELECT is(pg_temp.sql($$SELECT string_agg(recipient || ' ' || template || ' ' || (detail ? 'undo'), ',') FROM postern.message_outbox
     WHERE template LIKE 'identifier%'$$), 'Ada@example.com identifier-added true', 'the other address is told, with a way back');
 SELECT is(pg_temp.begins('h2', 'bob@example.com', '222222'), 'sent 2', 'what another account holds gets a code as ever');
 SELECT is(pg_temp.adds('h2', '000000'), 'refused', 'a wrong code tells nothing');
@@ -82,7 +82,7 @@ SELECT set_config('test.eve', admin.put_user('a', phone => '+4366411111111')::te
 DELETE FROM postern.rate_bucket;
 SET LOCAL ROLE app_login;
 SELECT lives_ok($$SELECT postern.queue_notice(pg_temp.realm(), current_setting('test.eve')::uuid, 'passkey-added')$$, 'a notice');
-SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, template, purpose), ',') FROM postern.mail_outbox
+SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, template, purpose), ',') FROM postern.message_outbox
     WHERE recipient = '+4366411111111'$$), 'sms passkey-added notice', 'goes to the phone');
 SELECT is(pg_temp.sql($$SELECT string_agg(key, ',') FROM postern.rate_bucket WHERE key LIKE 'phone-otp%'$$), 'phone-otp|spend|all',
     'and takes of the budget alone');
@@ -95,7 +95,7 @@ SELECT postern.prove_identifier(pg_temp.realm(), current_setting('test.ivo')::uu
 SELECT postern.queue_notice(pg_temp.realm(), current_setting('test.ivo')::uuid, 'identifier-added',
     jsonb_build_object('identifier', 'new@x.example')
     || postern.offer_undo(pg_temp.realm(), current_setting('test.ivo')::uuid, 'identifier', gen_random_uuid(), '', '192.0.2.1')) \g /dev/null
-SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, recipient, detail ? 'undo'), ',') FROM postern.mail_outbox
+SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, recipient, detail ? 'undo'), ',') FROM postern.message_outbox
     WHERE template = 'identifier-added' AND recipient IN ('+4366411111119', 'new@x.example')$$), 'sms +4366411111119 t',
     'the phone is told of the first address, with a way back');
 
@@ -106,7 +106,7 @@ SET LOCAL ROLE app_login;
 CREATE FUNCTION pg_temp.notices(who uuid, n int, OUT sent bigint, OUT unsent bigint) LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM postern.queue_notice(pg_temp.realm(), who, 'passkey-removed');
-    sent := pg_temp.sql(format($q$SELECT count(*)::text FROM postern.mail_outbox AS m, postern.user_identifier AS i
+    sent := pg_temp.sql(format($q$SELECT count(*)::text FROM postern.message_outbox AS m, postern.user_identifier AS i
         WHERE m.template = 'passkey-removed' AND m.recipient = i.value AND i.user_id = %L$q$, who));
     unsent := pg_temp.sql(format($q$SELECT count(*)::text FROM postern.audit_event WHERE event = 'notice_unsent'
         AND detail ->> 'template' = 'passkey-removed' AND user_id = %L$q$, who));
@@ -129,7 +129,7 @@ CREATE FUNCTION pg_temp.undo(n text) RETURNS text LANGUAGE sql AS $$
 SELECT pg_temp.sql($$UPDATE postern.device_guard SET locked_until = NULL, consecutive = 0; SELECT 1$$) \g /dev/null
 SELECT is(pg_temp.begins('u1', '+4366400000000', '1', 'bob@example.com'), 'sent 2', 'a thief');
 SELECT is(pg_temp.adds('u1', '1', 'bob@example.com'), 'added', 'adds a number');
-SELECT set_config('test.undo', pg_temp.sql($$SELECT detail ->> 'undo' FROM postern.mail_outbox
+SELECT set_config('test.undo', pg_temp.sql($$SELECT detail ->> 'undo' FROM postern.message_outbox
     WHERE recipient = 'bob@example.com' AND template = 'identifier-added'$$), true) \g /dev/null
 SELECT results_eq($$SELECT outcome, kind, label, source FROM postern.undo_page(pg_temp.realm(), current_setting('test.undo')::uuid, '{}', '{}', '{}', '{}', '{}')$$,
     $$VALUES ('shown', 'identifier', '+43···0000', '192.0.2.1')$$, 'the page says what and from where') FROM generate_series(1, 3);

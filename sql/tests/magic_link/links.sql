@@ -5,15 +5,15 @@ SET LOCAL ROLE app_login;
 
 -- Requests and decisions.
 SELECT is(pg_temp.link('h1', 'ada@example.com', 't1'), 'send', 'a known address is sent a link');
-SELECT is(pg_temp.sql($$SELECT recipient || ' ' || state || ' ' || template FROM postern.mail_outbox$$),
+SELECT is(pg_temp.sql($$SELECT recipient || ' ' || state || ' ' || template FROM postern.message_outbox$$),
           'Ada@example.com queued magic-link', 'to the stored address');
 SELECT is(pg_temp.link('n1', 'nobody@example.com', 'x'), 'ignored', 'an unknown address is sent nothing');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '1', 'one mail in all');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.auth_session WHERE pending$$), '0', 'both are decided');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox$$), '1', 'one mail in all');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.sign_in_request WHERE pending$$), '0', 'both are decided');
 SELECT is((SELECT outcome FROM postern.decide_link_request(pg_temp.realm(), pg_temp.b16('h1'))), 'ignored',
           'and none is decided twice');
-SELECT is(postern.decide_otp(pg_temp.realm(), pg_temp.b16('h1'), gen_random_uuid(), pg_temp.b16('x'), pg_temp.h('x'),
-                             gen_random_uuid(), '\x01', 'otp'), 'ignored', 'nor as a code');
+SELECT is(postern.decide_code(pg_temp.realm(), pg_temp.b16('h1'), gen_random_uuid(), pg_temp.b16('x'), pg_temp.h('x'),
+                              gen_random_uuid(), '\x01', 'otp'), 'ignored', 'nor as a code');
 SELECT is(pg_temp.redeem('ada@example.com', 'h1', 'x'), 'refused attempts', 'its handle opens no code');
 
 -- The number.
@@ -53,7 +53,7 @@ SELECT is(pg_temp.number('ada@example.com', 'tc1'), postern.match_number(pg_temp
           'the first link stays the first handle''s');
 SELECT is(pg_temp.number('ada@example.com', 'tc2'), postern.match_number(pg_temp.b16('c2')),
           'the second one is the second''s');
-SELECT is(pg_temp.link('c1', 'ada@example.com', '-', resend => true), 'cooldown',
+SELECT is(pg_temp.link('c1', 'ada@example.com', '-', resend => true), 'ignored',
           'a resend for the handle within the cooldown sends nothing');
 SELECT is(pg_temp.link('c1', 'ada@example.com', 'tc3', pg_temp.client(), resend => true), 'send',
           'a handle presented for another client is no resend');
@@ -122,7 +122,7 @@ SELECT is(pg_temp.link('x6', 'bob@example.com', 'tx6'), 'send', 'stops nobody''s
 SELECT is(pg_temp.link('p1', 'ada@example.com', 'tp1'), 'send', 'a link');
 SELECT is(pg_temp.poll('p1'), 'pending', 'the first poll may come at once');
 SELECT is(pg_temp.poll('p1'), 'slow_down', 'the second may not');
-SELECT is(pg_temp.sql($$SELECT poll_interval FROM postern.auth_session WHERE id = pg_temp.b16('p1')$$), '10',
+SELECT is(pg_temp.sql($$SELECT poll_interval FROM postern.sign_in_request WHERE id = pg_temp.b16('p1')$$), '10',
           'and the interval is five seconds longer');
 SELECT is(pg_temp.later(9), '9 s later', 'nine seconds');
 SELECT is(pg_temp.poll('p1'), 'slow_down', 'are too few');
@@ -163,22 +163,22 @@ SELECT is(pg_temp.link('e1', 'bob@example.com', 'te1'), 'send', 'a link');
 SELECT is(pg_temp.link('e2', 'bob@example.com', 'te2', NULL, '198.51.100.7'), 'send', 'and another');
 SELECT is(pg_temp.answer('bob@example.com', 'te2', 'e2'), 'confirmed', 'which is confirmed');
 RESET ROLE;
-UPDATE postern.user_account SET enabled = false WHERE email_key = 'bob@example.com';
+UPDATE postern.user_account SET enabled = false WHERE address_key = 'bob@example.com';
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.poll('e2'), 'refused disabled', 'a user disabled after the confirmation');
 SELECT is(pg_temp.link('e3', 'bob@example.com', 'te3'), 'ignored', 'is sent nothing');
 RESET ROLE;
-UPDATE postern.user_account SET enabled = true WHERE email_key = 'bob@example.com';
+UPDATE postern.user_account SET enabled = true WHERE address_key = 'bob@example.com';
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.poll('e2'), 'refused disabled', 'enabling again does not revive the confirmation');
 SELECT is(pg_temp.link('d4', 'bob@example.com', 'td4'), 'send', 'a link');
 RESET ROLE;
-UPDATE postern.user_account SET enabled = false WHERE email_key = 'bob@example.com';
+UPDATE postern.user_account SET enabled = false WHERE address_key = 'bob@example.com';
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.open('bob@example.com', 'td4'), 'refused disabled', 'of a user disabled since');
 SELECT is(pg_temp.answer('bob@example.com', 'td4', 'd4'), 'unknown', 'on the page too');
 RESET ROLE;
-UPDATE postern.user_account SET enabled = true WHERE email_key = 'bob@example.com';
+UPDATE postern.user_account SET enabled = true WHERE address_key = 'bob@example.com';
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.open('bob@example.com', 'td4'), 'refused disabled', 'enabling again does not revive a link');
 SELECT is(pg_temp.answer('bob@example.com', 'td4', 'd4'), 'superseded', 'on the page neither');
@@ -203,38 +203,24 @@ RESET ROLE;
 SELECT admin.set_native_grants('a', true), admin.put_user('a', 'bob@example.com', email_verified => false) \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.link('u1', 'bob@example.com', 'tu1'), 'ignored', 'an unconfirmed address is sent nothing');
-SELECT is(pg_temp.sql($$INSERT INTO postern.code_guard (realm_id, email_key, consecutive, locked_until)
+SELECT is(pg_temp.sql($$INSERT INTO postern.code_guard (realm_id, address_key, consecutive, locked_until)
                       VALUES (pg_temp.realm(), 'bob@example.com', 100, now() + interval '1 hour') RETURNING 1$$), '1',
                           'codes are locked');
 SELECT is(pg_temp.open('bob@example.com', 'td8'), 'ok', 'a link still signs in');
 SELECT is(pg_temp.sql($$SELECT email_verified FROM postern.user_account WHERE id = pg_temp.person('bob@example.com')$$),
           'true', 'it proves the mailbox');
 SELECT is(pg_temp.sql($$SELECT consecutive || ' ' || coalesce(locked_until::text, '-') FROM postern.code_guard
-                      WHERE email_key = 'bob@example.com'$$), '0 -', 'and opens the codes again');
-
--- What an older binary calls.
-SELECT is((SELECT outcome FROM postern.request_link(pg_temp.realm(), pg_temp.b16('old'), NULL, 'bob@example.com',
-                                                    'bob@example.com', NULL, '192.0.2.1', 900, '{}', '{}', '{}', '{}',
-                                                        '{}', NULL)), 'accepted', 'a request');
-SELECT is((SELECT concat_ws(' ', outcome, user_id = pg_temp.person('bob@example.com'))
-           FROM postern.decide_link(pg_temp.realm(), pg_temp.b16('old'))), 'send t', 'is decided');
-SELECT lives_ok($$SELECT postern.add_link(pg_temp.realm(), pg_temp.b16('old'), pg_temp.person('bob@example.com'),
-                                          pg_temp.h('told'), gen_random_uuid(), '\x01')$$, 'answered');
-SELECT is(pg_temp.number('bob@example.com', 'told'), postern.match_number(pg_temp.b16('old')), 'shown');
-SELECT is(pg_temp.answer('bob@example.com', 'told', 'old'), 'confirmed', 'confirmed');
-SELECT is((SELECT outcome FROM postern.poll_magic(pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:magic',
-                                                  pg_temp.b16('old'), gen_random_uuid(), pg_temp.b16('s'), NULL, '{}',
-                                                      '{}', '{otp}', 900, 1209600, NULL,
-    '{}', '{}', '{}', '{}', '{}')), 'ok', 'and polled for');
+                      WHERE address_key = 'bob@example.com'$$), '0 -', 'and opens the codes again');
 
 -- Tenancy and the sweeper.
 RESET ROLE;
 SELECT admin.grant_permission('b', 'app', 'gt:urn:cocoar:magic') \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT is((SELECT outcome FROM postern.redeem_magic(pg_temp.other(), pg_temp.client('app', pg_temp.other()),
-                                                    'gt:urn:cocoar:magic', pg_temp.person('ada@example.com'),
-                                                        pg_temp.h('t1'),
-    gen_random_uuid(), pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}')),
+SELECT is((SELECT outcome FROM postern.redeem_link(
+                                   pg_temp.other(), pg_temp.client('app', pg_temp.other()), 'gt:urn:cocoar:magic',
+                                   pg_temp.person('ada@example.com'), pg_temp.h('t1'), NULL, gen_random_uuid(),
+                                   pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 900, 1209600, NULL, NULL, '{}', '{}',
+                                   '{}', '{}', '{}', NULL, NULL, NULL)),
         'refused', 'a link of another realm');
 
 -- A client that anybody proves an address for: its link to an address that is not proven is as a code that registers.
@@ -242,17 +228,17 @@ RESET ROLE;
 SELECT admin.put_client('a', 'cotter', access_token_type => 'jwt'),
        admin.grant_permission('a', 'cotter', 'cap:cotter', 'gt:refresh_token', 'gt:authorization_code') \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT pg_temp.sql($$DELETE FROM postern.mail_outbox; SELECT 1$$) \g /dev/null
+SELECT pg_temp.sql($$DELETE FROM postern.message_outbox; SELECT 1$$) \g /dev/null
 SELECT is(pg_temp.link('k1', 'stranger@example.com', 'tk1', pg_temp.client('cotter')), 'send', 'a link to a new address');
 SELECT is(pg_temp.link('k2', 'ada@example.com', 'tk2', pg_temp.client('cotter'), hint => 'ada@example.com',
                        device => 'phone'), 'send', 'and one to a member');
 SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', recipient, purpose, priority), ', ' ORDER BY priority)
-                      FROM postern.mail_outbox$$),
+                      FROM postern.message_outbox$$),
           'Ada@example.com sign-in 0, stranger@example.com register 2', 'the member''s leaves first');
 SELECT is(pg_temp.later(3600), '3600 s later', 'an hour later');
 SELECT ok(postern.sweep(100000) > 0, 'the sweeper comes');
 SELECT is(pg_temp.sql($$SELECT (SELECT count(*) FROM postern.login_link) || ' '
-                      || (SELECT count(*) FROM postern.auth_session)$$), '0 0', 'and leaves no link and no handle');
+                      || (SELECT count(*) FROM postern.sign_in_request)$$), '0 0', 'and leaves no link and no handle');
 SELECT is(pg_temp.link('z1', 'ada@example.com', 'tz1'), 'send', 'a last link');
 RESET ROLE;
 SELECT admin.delete_user('a', 'ada@example.com') \g /dev/null

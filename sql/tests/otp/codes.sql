@@ -4,12 +4,12 @@ SET LOCAL ROLE app_login;
 
 -- Requests: recorded without a look at who is known, decided afterwards.
 SELECT is(pg_temp.ask('h1', 'ada@example.com', '111111'), 'sent', 'a known address is sent a code');
-SELECT is(pg_temp.sql($$SELECT recipient || ' ' || state || ' ' || (payload IS NOT NULL) FROM postern.mail_outbox$$),
+SELECT is(pg_temp.sql($$SELECT recipient || ' ' || state || ' ' || (payload IS NOT NULL) FROM postern.message_outbox$$),
           'Ada@example.com queued true', 'to the stored address');
 SELECT is(pg_temp.ask('h2', 'ADA@example.com', '222222'), 'sent', 'every request is sent its own code');
 SELECT is(pg_temp.ask('h3', 'nobody@example.com', '333333'), 'ignored', 'an unknown address is sent nothing');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '2', 'two mails in all');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.auth_session WHERE pending$$), '0', 'all three are decided');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox$$), '2', 'two mails in all');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.sign_in_request WHERE pending$$), '0', 'all three are decided');
 SELECT is(postern.decide_code(pg_temp.realm(), pg_temp.b16('h1'), gen_random_uuid(), pg_temp.b16('x'), pg_temp.h('x'),
                               gen_random_uuid(), '\x01', 'otp'), 'ignored', 'and none is decided twice');
 SELECT is(pg_temp.redeem('ada@example.com', 'h2', '111111'), 'refused wrong',
@@ -31,11 +31,11 @@ SELECT is(pg_temp.sql($$UPDATE postern.login_code
                                                     THEN '20 s' ELSE '10 s' END::interval) RETURNING 1$$), '1',
                                                         'one after the other');
 SELECT is(pg_temp.redeem('ada@example.com', NULL, '2'), 'refused wrong', 'by address the three newest are compared');
-SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = 'ada@example.com'$$), '3',
+SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = 'ada@example.com'$$), '3',
           'each of which counts one');
 SELECT is(pg_temp.redeem('ada@example.com', 'c1', '1'), 'ok', 'but no request pushes another one''s code out');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.login_code$$), '0', 'its success kills all of them');
-SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = 'ada@example.com'$$), '0',
+SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = 'ada@example.com'$$), '0',
           'and ends the row');
 SELECT is(string_agg(pg_temp.ask('many' || n, 'ada@example.com', n::text), ',' ORDER BY n),
           repeat('sent,', 32) || 'limited', 'whatever the limits: 32 live codes that strangers asked for')
@@ -45,25 +45,27 @@ SELECT is(pg_temp.redeem('ada@example.com', 'many1', '1'), 'ok', 'and none of th
 -- The same handle again.
 SELECT is(pg_temp.ask('r1', 'bob@example.com', '1'), 'sent', 'a request');
 SELECT is(pg_temp.redeem('bob@example.com', 'r1', '9'), 'refused wrong', 'a wrong try');
-SELECT is(pg_temp.ask('r1', 'bob@example.com', '2', NULL, true), 'cooldown',
+SELECT is(pg_temp.ask('r1', 'bob@example.com', '2', NULL, true), 'ignored',
           'a resend within the cooldown sends nothing');
 SELECT is(pg_temp.ask('r2', 'bob@example.com', 'x'), 'sent', 'another request knows no cooldown');
-SELECT is(pg_temp.sql($$UPDATE postern.login_code SET created_at = created_at - interval '61 s' RETURNING 1$$), '1',
+SELECT is(pg_temp.sql($$WITH c AS (UPDATE postern.login_code SET created_at = created_at - interval '61 s')
+                      UPDATE postern.sign_in_request SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
           'after it');
 SELECT is(pg_temp.ask('r1', 'bob@example.com', '2', NULL, true), 'sent', 'a resend makes another code');
-SELECT is(pg_temp.sql($$SELECT attempts || ' ' || cardinality(code_ids) FROM postern.auth_session
+SELECT is(pg_temp.sql($$SELECT attempts || ' ' || cardinality(code_ids) FROM postern.sign_in_request
                       WHERE id = pg_temp.b16('r1')$$), '1 2', 'for the same handle, its tries kept');
 SELECT is(pg_temp.redeem('bob@example.com', 'r1', '9'), 'refused wrong', 'a wrong try is compared with both,');
-SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = 'bob@example.com'$$), '3',
+SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = 'bob@example.com'$$), '3',
           'and counts two');
-SELECT is(pg_temp.sql($$UPDATE postern.login_code SET created_at = created_at - interval '61 s' RETURNING 1$$), '1',
+SELECT is(pg_temp.sql($$WITH c AS (UPDATE postern.login_code SET created_at = created_at - interval '61 s')
+                      UPDATE postern.sign_in_request SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
           'after another');
 SELECT is(pg_temp.ask('r1', 'bob@example.com', '3', NULL, true), 'sent', 'a third code');
 SELECT is(pg_temp.redeem('bob@example.com', 'r1', '1'), 'refused wrong', 'replaces the first,');
-SELECT is((SELECT handle FROM postern.record_code_request(pg_temp.realm(), pg_temp.b16('new'), pg_temp.b16('r1'), 'otp',
-                                                          'ada@example.com', 'ada@example.com', NULL, NULL, NULL, NULL,
-                                                              '192.0.2.1', NULL, NULL, 600, '{}', '{}', '{}', '{}',
-                                                                  '{}', NULL, NULL, NULL)), pg_temp.b16('new'),
+SELECT is((SELECT handle FROM postern.record_sent_request(
+                                  pg_temp.realm(), pg_temp.b16('new'), pg_temp.b16('r1'), 'otp', 'ada@example.com',
+                                  'ada@example.com', NULL, NULL, NULL, NULL, NULL, NULL, '192.0.2.1', NULL, NULL,
+                                  600, NULL, '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL)), pg_temp.b16('new'),
                                                                       'another address does not get the handle');
 SELECT is(pg_temp.redeem('bob@example.com', 'r1', '2'), 'ok', 'not the second: a mail that comes late is good');
 
@@ -91,13 +93,13 @@ SELECT is(pg_temp.redeem('bob@example.com', 't1', v.code), 'refused wrong', 'wro
   FROM (VALUES ('123457'), ('23456'), ('0123456'), (''), ('１２３４５６')) AS v (code);
 SELECT is(pg_temp.redeem('bob@example.com', 't1', '123456'), 'refused attempts',
           'five wrong tries and the handle is spent');
-SELECT is(pg_temp.sql($$SELECT attempts FROM postern.auth_session WHERE id = pg_temp.b16('t1')$$), '5',
+SELECT is(pg_temp.sql($$SELECT attempts FROM postern.sign_in_request WHERE id = pg_temp.b16('t1')$$), '5',
           'five are counted');
 SELECT is(pg_temp.redeem('ada@example.com', 't2', '123456'), 'refused attempts', 'address and handle must agree');
 SELECT is(pg_temp.redeem('bob@example.com', 'nothing', '123456'), 'refused attempts', 'a handle nobody has');
 SELECT is(pg_temp.redeem('bob@example.com', 't2', 'old key', '654321'), 'ok',
           'D17: somebody else''s tries do not count for this handle; codes of an older server key are good');
-SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = 'bob@example.com'$$), '0',
+SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = 'bob@example.com'$$), '0',
           'success clears the count');
 SELECT is(pg_temp.ask('t3', 'bob@example.com', '7'), 'sent', 'a code');
 SELECT is(pg_temp.sql($$UPDATE postern.login_code SET expires_at = now() RETURNING 1$$), '1',
@@ -105,7 +107,7 @@ SELECT is(pg_temp.sql($$UPDATE postern.login_code SET expires_at = now() RETURNI
 SELECT is(pg_temp.redeem('bob@example.com', 't3', '7'), 'refused expired', 'is not good any more');
 SELECT is(pg_temp.sql($$UPDATE postern.login_code SET expires_at = now() + interval '1 s' RETURNING 1$$), '1',
           'but a second before');
-SELECT is(pg_temp.sql($$UPDATE postern.auth_session SET expires_at = now() RETURNING 1$$), '1', 'an expired handle');
+SELECT is(pg_temp.sql($$UPDATE postern.sign_in_request SET expires_at = now() RETURNING 1$$), '1', 'an expired handle');
 SELECT is(pg_temp.redeem('bob@example.com', 't3', '7'), 'refused attempts', 'opens nothing');
 SELECT is(pg_temp.redeem('bob@example.com', NULL, '7'), 'ok', 'it is');
 
@@ -122,7 +124,7 @@ SELECT is(pg_temp.redeem('bob@example.com', 'k2', '2'), 'ok', 'and untouched by 
 SELECT is(pg_temp.redeem('bob@example.com', NULL, 'x' || n), 'refused unknown', 'where there is nothing to compare')
   FROM generate_series(1, 9) AS n;
 SELECT is(pg_temp.sql($$SELECT consecutive || ' ' || (failures_tat <= now()) FROM postern.code_guard
-                      WHERE email_key = 'bob@example.com'$$), '0 true', 'nothing is counted');
+                      WHERE address_key = 'bob@example.com'$$), '0 true', 'nothing is counted');
 SELECT is(pg_temp.ask('b1', 'bob@example.com', '42'), 'sent', 'a code');
 SELECT is(pg_temp.redeem('bob@example.com', NULL, 'x' || n), 'refused wrong', 'wrong try ' || n || ' by address')
   FROM generate_series(1, 5) AS n;
@@ -132,11 +134,11 @@ SELECT is(pg_temp.ask('b2', 'bob@example.com', '43'), 'sent', 'another code');
 SELECT is(pg_temp.redeem('bob@example.com', NULL, '43'), 'refused budget',
           'a success by handle does not refill the budget');
 SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET failures_tat = failures_tat - interval '2 minutes'
-                      WHERE email_key = 'bob@example.com' RETURNING 1$$), '1', 'two minutes later');
+                      WHERE address_key = 'bob@example.com' RETURNING 1$$), '1', 'two minutes later');
 SELECT is(pg_temp.redeem('bob@example.com', NULL, '44'), 'refused wrong', 'one try');
 SELECT is(pg_temp.redeem('bob@example.com', NULL, '43'), 'refused budget', 'and no more');
 SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET failures_tat = failures_tat - interval '2 minutes'
-                      WHERE email_key = 'bob@example.com' RETURNING 1$$), '1', 'two minutes later again');
+                      WHERE address_key = 'bob@example.com' RETURNING 1$$), '1', 'two minutes later again');
 SELECT is(pg_temp.redeem('bob@example.com', NULL, '43'), 'ok', 'the right code');
 SELECT is(pg_temp.ask('b3', 'bob@example.com', '45'), 'sent', 'which gave its permit back:');
 SELECT is(pg_temp.redeem('bob@example.com', NULL, '45'), 'ok', 'the next one is good at once');
@@ -151,37 +153,37 @@ SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.code_guard WHERE consecutiv
 SELECT is((SELECT string_agg(DISTINCT pg_temp.redeem('nobody@example.com', NULL, 'x' || n), ',')
            FROM generate_series(1, 200) AS n), 'refused unknown', 'nor do 200 of an unknown address');
 SELECT is(pg_temp.sql($$SELECT string_agg(consecutive || ' ' || (locked_until IS NULL), ',') FROM postern.code_guard
-                      WHERE email_key = 'nobody@example.com'$$), '0 true', 'of which as much is written');
+                      WHERE address_key = 'nobody@example.com'$$), '0 true', 'of which as much is written');
 SELECT is(pg_temp.ask('l2', 'ada@example.com', '2'), 'sent', 'a second code');
 SELECT is(pg_temp.ask('l3', 'ada@example.com', '3'), 'sent', 'a third one');
-SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET consecutive = 98 WHERE email_key = 'ada@example.com'
+SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET consecutive = 98 WHERE address_key = 'ada@example.com'
                       RETURNING 1$$), '1', 'ninety-eight');
 SELECT is(pg_temp.redeem('ada@example.com', NULL, '9'), 'refused lockout',
           'another try by address compares two: the three newest would be a hundred and one');
 SELECT is(pg_temp.sql($$SELECT consecutive || ' ' || (locked_until = now() + interval '24 hours')
-                      FROM postern.code_guard WHERE email_key = 'ada@example.com'$$), '100 true',
+                      FROM postern.code_guard WHERE address_key = 'ada@example.com'$$), '100 true',
                           'the hundredth locks for a day');
 SELECT is(pg_temp.sql($$SELECT string_agg(detail::text, ',') FROM postern.audit_event WHERE event = 'code_lockout'$$),
           '{"wrong": 100, "known_device": false}', 'audited, without the address');
 SELECT is(pg_temp.redeem('ada@example.com', 'l1', '1'), 'refused attempts', 'then handles');
 SELECT is(pg_temp.redeem('ada@example.com', NULL, '1'), 'refused locked', 'and addresses are refused');
-SELECT is(pg_temp.sql($$SELECT attempts FROM postern.auth_session WHERE id = pg_temp.b16('l1')$$), '0',
+SELECT is(pg_temp.sql($$SELECT attempts FROM postern.sign_in_request WHERE id = pg_temp.b16('l1')$$), '0',
           'which is no try');
 SELECT is(pg_temp.ask('l4', 'ada@example.com', '4'), 'closed', 'no mail is sent');
 SELECT is(pg_temp.sql($$SELECT locked_until = now() + interval '24 hours' FROM postern.code_guard
-                      WHERE email_key = 'ada@example.com'$$), 'true', 'nothing prolongs the lock');
-SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET locked_until = now() WHERE email_key = 'ada@example.com'
+                      WHERE address_key = 'ada@example.com'$$), 'true', 'nothing prolongs the lock');
+SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET locked_until = now() WHERE address_key = 'ada@example.com'
                       RETURNING 1$$), '1', 'a day later');
 SELECT is(pg_temp.redeem('ada@example.com', 'l1', '2'), 'refused wrong', 'the count');
 SELECT is(pg_temp.sql($$SELECT consecutive || ' ' || (locked_until IS NULL) FROM postern.code_guard
-                      WHERE email_key = 'ada@example.com'$$), '1 true', 'starts again');
+                      WHERE address_key = 'ada@example.com'$$), '1 true', 'starts again');
 SELECT is(pg_temp.redeem('ada@example.com', 'l1', '1'), 'ok', 'and the owner is in');
 SELECT is(pg_temp.ask('o1', 'ada@example.com', '1'), 'sent', 'a code');
-SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET consecutive = 99 WHERE email_key = 'ada@example.com'
+SELECT is(pg_temp.sql($$UPDATE postern.code_guard SET consecutive = 99 WHERE address_key = 'ada@example.com'
                       RETURNING 1$$), '1', 'ninety-nine');
 SELECT is(pg_temp.redeem('ada@example.com', NULL, '1'), 'ok', 'the last one may be right');
 SELECT is(pg_temp.sql($$SELECT consecutive || ' ' || (locked_until IS NULL) FROM postern.code_guard
-                      WHERE email_key = 'ada@example.com'$$), '0 true', 'which closes nothing');
+                      WHERE address_key = 'ada@example.com'$$), '0 true', 'which closes nothing');
 
 -- What changed between the request and the redemption.
 SELECT is(pg_temp.ask('d1', 'ada@example.com', '1'), 'sent', 'a code');
@@ -215,28 +217,5 @@ SELECT results_eq($$SELECT outcome, auth_time = db_now, refresh_expires_at - db_
     $$VALUES ('ok', true, NULL::float8, 'Ada@example.com', true, true)$$, 'without offline_access there is no refresh');
 SELECT is(pg_temp.sql($$SELECT expires_at - now() FROM postern.session WHERE id = pg_temp.uu('session')$$), '00:15:00',
           'and the session ends with its access token');
--- What an older binary calls does the same, or what is safe.
-SELECT is((SELECT outcome FROM postern.request_code(pg_temp.realm(), pg_temp.b16('old'), NULL, 'otp', 'bob@example.com',
-                                                    'bob@example.com', NULL, NULL, NULL, 600, '{}', '{}', '{}',
-                                                        '{}', '{}', NULL)), 'accepted',
-                                                            'an older binary records a request');
-RESET ROLE;
-SELECT admin.set_code_policy('a', otp_digits => 8) \g /dev/null
-SET LOCAL ROLE app_login;
-CREATE FUNCTION pg_temp.old_decide() RETURNS text
-    LANGUAGE sql AS $$ SELECT postern.decide_otp(pg_temp.realm(), pg_temp.b16('old'), pg_temp.uu('old'),
-                                                 pg_temp.b16('x'), pg_temp.h('1'), gen_random_uuid(), '\x01', 'otp') $$;
-SELECT is(pg_temp.old_decide(), 'busy', 'it makes no code of six digits where eight are wanted');
-RESET ROLE;
-SELECT admin.set_code_policy('a', otp_digits => 6) \g /dev/null
-SET LOCAL ROLE app_login;
-SELECT is(pg_temp.old_decide(), 'sent', 'where six are it does');
-CREATE FUNCTION pg_temp.old_redeem(code text) RETURNS text LANGUAGE sql AS $$
-    SELECT concat_ws(' ', outcome, reason) FROM postern.redeem_otp(pg_temp.realm(), pg_temp.client(),
-        'gt:urn:cocoar:otp', 'bob@example.com', pg_temp.b16('old'), ARRAY[pg_temp.h(code)], gen_random_uuid(),
-        pg_temp.b16('s'), NULL, '{openid}', '{}', '{otp}', 900, 1209600, NULL, '{}', '{}', '{}', '{}', '{}', 5, 600, 5,
-            NULL, NULL, NULL) $$;
-SELECT is(pg_temp.old_redeem('9'), 'refused wrong', 'it tries');
-SELECT is(pg_temp.old_redeem('1'), 'ok', 'and redeems');
 SELECT * FROM finish();
 ROLLBACK;

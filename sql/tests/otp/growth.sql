@@ -4,16 +4,16 @@
 SELECT no_plan();
 \ir ../helpers/growth_calls.psql
 CREATE FUNCTION pg_temp.tried(first integer, last integer) RETURNS void LANGUAGE sql AS $$
-    INSERT INTO postern.code_guard (realm_id, email_key, consecutive)
+    INSERT INTO postern.code_guard (realm_id, address_key, consecutive)
     SELECT pg_temp.realm(), 'user' || n || '@example.com', 1 FROM generate_series(first, last) AS n;
-    INSERT INTO postern.login_code (realm_id, email_key, id, expires_at, salt, mac)
+    INSERT INTO postern.login_code (realm_id, address_key, id, expires_at, salt, mac)
     SELECT pg_temp.realm(), 'user' || n || '@example.com', gen_random_uuid(), now() + interval '10 minutes',
            pg_temp.b16('s'), pg_temp.h('m') FROM generate_series(first, last) AS n $$;
 CREATE FUNCTION pg_temp.calls() RETURNS text[] LANGUAGE sql AS $$ SELECT ARRAY[
     format('postern.forget_wrong_codes(%L, ''ada@example.com'', %L, NULL)', pg_temp.realm(),
            pg_temp.sub('ada@example.com')),
     format('postern.end_access_except(%L, %L, NULL)', pg_temp.realm(), pg_temp.sub('ada@example.com'))] $$;
-INSERT INTO postern.code_guard (realm_id, email_key, consecutive) VALUES (pg_temp.realm(), 'ada@example.com', 3);
+INSERT INTO postern.code_guard (realm_id, address_key, consecutive) VALUES (pg_temp.realm(), 'ada@example.com', 3);
 SELECT pg_temp.tried(1, 100) \g /dev/null
 SELECT pg_temp.counts(100, pg_temp.calls()) \g /dev/null
 SELECT pg_temp.tried(101, 20000) \g /dev/null

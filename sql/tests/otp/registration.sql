@@ -25,11 +25,11 @@ SELECT is(pg_temp.request('first', 'otp', 'off', 'confirmed@example.com', '1'), 
           'a confirmed user is sent a code, whatever the posture');
 SELECT is(pg_temp.request('gone', 'otp', 'deleted', 'confirmed@example.com', '1'), 'ignored',
           'but not for the host of an App that is gone');
-SELECT is(pg_temp.sql($$SELECT string_agg(DISTINCT email_key || ' ' || (user_id IS NULL) || ' ' || app, ', ')
+SELECT is(pg_temp.sql($$SELECT string_agg(DISTINCT address_key || ' ' || (user_id IS NULL) || ' ' || app, ', ')
                       FROM postern.login_code WHERE email IS NOT NULL$$),
     'unconfirmed@example.com true explicit, unconfirmed@example.com true jit, unknown@example.com true explicit, '
     'unknown@example.com true jit', 'a pending registration is a code of nobody');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.user_account WHERE email_key = 'unknown@example.com'$$), '0',
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.user_account WHERE address_key = 'unknown@example.com'$$), '0',
           'no user before the mailbox is proven');
 SELECT is(pg_temp.request('again', 'otp', 'jit', 'unknown@example.com', '2'), 'sent', 'each request has its own code');
 SELECT is(pg_temp.sql($$SELECT string_agg(DISTINCT event, ',') FROM postern.audit_event WHERE user_id IS NULL
@@ -40,7 +40,7 @@ CREATE FUNCTION pg_temp.users(address text) RETURNS text
     LANGUAGE sql AS $$ SELECT pg_temp.sql(format($q$
                                                  SELECT coalesce(string_agg(email || ' ' || coalesce(first_name, '-')
                                                      || ' ' || email_verified, ','), 'none') FROM postern.user_account
-                                                         WHERE realm_id = pg_temp.realm() AND email_key = %L$q$,
+                                                         WHERE realm_id = pg_temp.realm() AND address_key = %L$q$,
                                                              address)) $$;
 SELECT is(pg_temp.redeem('unknown@example.com', 'again', '9'), 'refused wrong', 'a wrong code');
 SELECT is(pg_temp.users('unknown@example.com'), 'none', 'registers nobody');
@@ -48,7 +48,7 @@ SELECT is(pg_temp.redeem('unknown@example.com', 'again', '2'), 'ok', 'the right 
 SELECT is(pg_temp.users('unknown@example.com'), 'unknown@example.com - true', 'a user who is there now');
 SELECT is(pg_temp.redeem('unknown@example.com', 'again', '2'), 'refused unknown', 'a code works once');
 SELECT is(pg_temp.sql($$SELECT string_agg(event || (detail IS NULL), ',' ORDER BY id) FROM postern.audit_event AS e
-                      WHERE user_id = (SELECT id FROM postern.user_account WHERE email_key = 'unknown@example.com')
+                      WHERE user_id = (SELECT id FROM postern.user_account WHERE address_key = 'unknown@example.com')
                         AND realm_id = pg_temp.realm()$$), 'user_registeredfalse,sign_infalse',
                             'both are in the audit log');
 SELECT is(pg_temp.redeem('unconfirmed@example.com', NULL, '1'), 'ok', 'an unconfirmed user signs in by address');
@@ -60,7 +60,7 @@ SELECT is(pg_temp.users('new@example.com'), 'new@example.com - true', 'has nothi
 SELECT is(pg_temp.request('p1', 'otp', 'jit', 'poisoned@example.com', '1', E' \u0301x'), 'sent',
           'a name that nobody can have');
 SELECT is(pg_temp.sql($$UPDATE postern.login_code SET first_name = E'\u202etxt', last_name = E'\u0301x'
-                      WHERE email_key = 'poisoned@example.com' RETURNING 1$$), '1',
+                      WHERE address_key = 'poisoned@example.com' RETURNING 1$$), '1',
                           'or one that was stored before names were looked at');
 SELECT is(pg_temp.redeem('poisoned@example.com', 'p1', '1'), 'ok', 'does not make the right code fail');
 SELECT is(pg_temp.users('poisoned@example.com'), 'poisoned@example.com - true', 'it is dropped');
@@ -99,7 +99,7 @@ SET LOCAL ROLE app_login;
 SELECT is(pg_temp.redeem('end2@example.com', 'e2', '1'), 'refused unknown',
           'an administrator who disables the address');
 SELECT is(pg_temp.redeem('end1@example.com', 'e1', '1'), 'ok', 'otherwise it is good');
-SELECT is(pg_temp.sql($$UPDATE postern.login_code SET expires_at = now() WHERE email_key = 'end3@example.com'
+SELECT is(pg_temp.sql($$UPDATE postern.login_code SET expires_at = now() WHERE address_key = 'end3@example.com'
                       RETURNING 1$$), '1', 'a pending registration that ran out');
 SELECT is(pg_temp.redeem('end3@example.com', 'e3', '1'), 'refused expired', 'registers nobody');
 SELECT is(pg_temp.sql($$UPDATE postern.login_code SET expires_at = now() - interval '1 s' WHERE email IS NOT NULL

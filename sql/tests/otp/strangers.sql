@@ -10,7 +10,7 @@ CREATE FUNCTION pg_temp.counted(address text, handle text, VARIADIC codes text[]
         gen_random_uuid(), pg_temp.b16('s'), pg_temp.h('t0'), '{openid}', '{}', '{otp}', 900, 1209600, '192.0.2.1',
         '\x01020304', '{}', '{}', '{}', '{}', '{}', 5, 600, 5, 3000, 3600, 1000) $$;
 CREATE FUNCTION pg_temp.guards() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT string_agg(email_key || ' ' || consecutive, ', ' ORDER BY email_key) FROM postern.code_guard $$;
+    SELECT string_agg(address_key || ' ' || consecutive, ', ' ORDER BY address_key) FROM postern.code_guard $$;
 CREATE FUNCTION pg_temp.passes(span interval) RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
     UPDATE postern.code_guard SET updated_at = updated_at - span, failures_tat = failures_tat - span,
            locked_until = locked_until - span $$;

@@ -5,7 +5,7 @@ SELECT no_plan();
 \ir ../helpers/growth_calls.psql
 SELECT set_config('session_replication_role', 'replica', true) \g /dev/null
 CREATE FUNCTION pg_temp.waits(channel text, first integer, last integer) RETURNS void LANGUAGE sql AS $$
-    INSERT INTO postern.mail_outbox (realm_id, id, channel, recipient, template, purpose, payload, expires_at)
+    INSERT INTO postern.message_outbox (realm_id, id, channel, recipient, template, purpose, payload, expires_at)
     SELECT pg_temp.realm(), pg_temp.uu(channel || n), channel, 'user' || n, 'otp', 'sign-in', '\x01',
            now() + interval '10 minutes' FROM generate_series(first, last) AS n $$;
 CREATE FUNCTION pg_temp.takes() RETURNS text[] LANGUAGE sql AS $$ SELECT ARRAY[

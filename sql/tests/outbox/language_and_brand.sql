@@ -8,7 +8,7 @@ CREATE FUNCTION pg_temp.language(address text) RETURNS text LANGUAGE sql SECURIT
 -- The language and brand of the newest message to an address, as a sender takes it.
 CREATE FUNCTION pg_temp.taken(address text) RETURNS SETOF record LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE postern.mail_outbox SET not_before = now() WHERE recipient = address;
+    UPDATE postern.message_outbox SET not_before = now() WHERE recipient = address;
     RETURN QUERY SELECT m.locale, m.realm_name, m.accent, m.logo
       FROM postern.take_messages('{email}', '{100}', ARRAY[gen_random_uuid()], '0 s', 100, '{}', '{}', '{}') AS m
      WHERE m.recipient = address ORDER BY m.created_at DESC, m.attempts LIMIT 1;
@@ -35,7 +35,7 @@ SELECT is((SELECT u.locale FROM postern.user_account AS u JOIN postern.user_iden
 SELECT admin.put_app('a', 'shop', 'The Shop') \g /dev/null
 CREATE FUNCTION pg_temp.branded(app text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
-    DELETE FROM postern.mail_outbox;
+    DELETE FROM postern.message_outbox;
     PERFORM postern.queue_notice(pg_temp.realm(), pg_temp.sub('bob@example.com'), 'totp-added',
                                  jsonb_strip_nulls(jsonb_build_object('app', app)));
     RETURN (SELECT concat_ws(' ', t.name, t.accent, t.logo)

@@ -2,10 +2,10 @@
 SELECT no_plan();
 CREATE FUNCTION pg_temp.mail(name text, recipient text, age interval DEFAULT '0', r uuid DEFAULT pg_temp.realm())
     RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
-    INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload, created_at, not_before)
-    VALUES (r, pg_temp.uu(name), recipient, 'otp', '\x00', now() - age, now() - age) $$;
+    INSERT INTO postern.message_outbox (realm_id, id, recipient, template, purpose, payload, created_at, not_before)
+    VALUES (r, pg_temp.uu(name), recipient, 'otp', 'register', '\x00', now() - age, now() - age) $$;
 CREATE FUNCTION pg_temp.state(name text) RETURNS text LANGUAGE sql AS $$
-    SELECT pg_temp.sql(format('SELECT concat_ws('' '', state, last_error, payload IS NULL) FROM postern.mail_outbox'
+    SELECT pg_temp.sql(format('SELECT concat_ws('' '', state, last_error, payload IS NULL) FROM postern.message_outbox'
                               ' WHERE id = %L', pg_temp.uu(name))) $$;
 CREATE FUNCTION pg_temp.refuse(name text, address text) RETURNS boolean LANGUAGE sql AS $$
     SELECT pg_temp.mail(name, address);
@@ -41,22 +41,22 @@ SELECT pg_temp.mail('ada', 'Ada@example.com', '3 s'), pg_temp.mail('nobody', 'no
        pg_temp.mail('bob', 'bob@example.com', '1 s'),
        pg_temp.mail('there', 'ada@example.com', '0', pg_temp.other()) \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT is((SELECT string_agg(recipient, ',') FROM postern.take_mail(1, '1 minute', pg_temp.other(), 1, '{}', '{}')),
+SELECT is((SELECT string_agg(recipient, ',') FROM pg_temp.take_mail(1, pg_temp.other(), 1)),
           'bob@example.com', 'dropped mail costs no other its turn');
-SELECT is((SELECT string_agg(realm_id::text, ',') FROM postern.outbox_take(4, '1 minute')), pg_temp.other()::text,
+SELECT is((SELECT string_agg(realm_id::text, ',') FROM pg_temp.take_mail(4)), pg_temp.other()::text,
           'another realm sends to the same address');
 SELECT is(pg_temp.state('ada') || ', ' || pg_temp.state('nobody'), 'dead suppressed t, dead suppressed t',
           'what was dropped is dead and empty');
 SELECT is(pg_temp.sql($$SELECT string_agg(detail ->> 'mail', ',' ORDER BY id) FROM postern.audit_event
                       WHERE event = 'mail_suppressed'$$), pg_temp.uu('ada') || ',' || pg_temp.uu('nobody'),
                           'and audited, by the id of the mail');
-SELECT is(pg_temp.sql($$SELECT attempts FROM postern.mail_outbox WHERE last_error = 'suppressed'
+SELECT is(pg_temp.sql($$SELECT attempts FROM postern.message_outbox WHERE last_error = 'suppressed'
                       AND recipient = 'Ada@example.com'$$), '0', 'it was no attempt');
 SELECT is(pg_temp.ask('h', 'ada@example.com', '111111'), 'sent', 'a request is decided as ever');
-SELECT is((SELECT count(*)::int FROM postern.outbox_take(4, '1 minute')), 0, 'its mail is dropped too');
+SELECT is((SELECT count(*)::int FROM pg_temp.take_mail(4)), 0, 'its mail is dropped too');
 SELECT pg_temp.mail('flood' || n, 'nobody@example.com', '1 minute') FROM generate_series(1, 60) AS n \g /dev/null
 SELECT pg_temp.mail('behind', 'bob@example.com') \g /dev/null
-SELECT is((SELECT string_agg(recipient, ',') FROM postern.outbox_take(1, '1 minute')), 'bob@example.com',
+SELECT is((SELECT string_agg(recipient, ',') FROM pg_temp.take_mail(1)), 'bob@example.com',
           'a flood of it holds nothing up');
 RESET ROLE;
 SELECT is(admin.unsuppress_address('a', 'aDa@example.com'), true, 'taken back');
@@ -65,15 +65,15 @@ SELECT is(admin.unsuppress_address('a', NULL), false, 'nor a NULL');
 SELECT is(pg_temp.events('address_unsuppressed'), 't t', 'is audited');
 SET LOCAL ROLE app_login;
 SELECT pg_temp.mail('again', 'ada@example.com') \g /dev/null
-SELECT is((SELECT string_agg(recipient, ',') FROM postern.outbox_take(4, '1 minute')), 'ada@example.com',
+SELECT is((SELECT string_agg(recipient, ',') FROM pg_temp.take_mail(4)), 'ada@example.com',
           'and mail leaves again');
 
 -- By age: a mail that was tried before goes before those queued after it.
 SELECT pg_temp.mail('old', 'old@example.com', '2 minutes'),
        pg_temp.mail('young', 'young@example.com', '1 minute') \g /dev/null
-SELECT pg_temp.sql(format($$UPDATE postern.mail_outbox SET not_before = now(), attempts = 3 WHERE id = %L RETURNING 1$$,
+SELECT pg_temp.sql(format($$UPDATE postern.message_outbox SET not_before = now(), attempts = 3 WHERE id = %L RETURNING 1$$,
                           pg_temp.uu('old'))) \g /dev/null
-SELECT is((SELECT string_agg(recipient, ',') FROM postern.outbox_take(1, '1 minute')), 'old@example.com',
+SELECT is((SELECT string_agg(recipient, ',') FROM pg_temp.take_mail(1)), 'old@example.com',
           'the oldest of what is due first');
 
 -- By the mail server.
@@ -94,14 +94,14 @@ SELECT is(pg_temp.events('address_suppressed'), 't t complained,t f,t t,t the ma
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.audit_event WHERE detail::text ~ '@'$$), '0',
           'no address is in the audit log');
 SELECT pg_temp.mail('silent', 'bob@example.com') \g /dev/null
-SELECT is((SELECT string_agg(recipient, ',') FROM postern.outbox_take(1, '1 minute')), 'young@example.com',
+SELECT is((SELECT string_agg(recipient, ',') FROM pg_temp.take_mail(1)), 'young@example.com',
           'nothing is sent there');
 SELECT pg_temp.sql($$UPDATE postern.suppressed_address SET expires_at = now() WHERE is_automatic
                    RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.sql($$SELECT count(*) FROM admin.suppressed_addresses WHERE is_automatic$$), '0',
           'after the week it is no longer shown');
 SELECT pg_temp.mail('loud', 'bob@example.com') \g /dev/null
-SELECT is((SELECT string_agg(recipient, ',') FROM postern.outbox_take(1, '1 minute')), 'bob@example.com',
+SELECT is((SELECT string_agg(recipient, ',') FROM pg_temp.take_mail(1)), 'bob@example.com',
           'and sent to again');
 SELECT is(pg_temp.refuse('r6', 'bob@example.com') OR pg_temp.refuse('r7', 'bob@example.com'), false,
           'with two refusals to spare');
@@ -114,7 +114,7 @@ SELECT pg_temp.sql($$UPDATE postern.suppressed_address SET expires_at = now() - 
                    RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.refuse('r9', 'bob@example.com'), false, 'the next row begins at one');
 SELECT cmp_ok(postern.sweep(1000), '>=', 1::bigint, 'the sweeper');
-SELECT is(pg_temp.sql($$SELECT string_agg(email_key, ',') FROM postern.suppressed_address$$), 'nobody@example.com',
+SELECT is(pg_temp.sql($$SELECT string_agg(address_key, ',') FROM postern.suppressed_address$$), 'nobody@example.com',
           'forgets what is over, not what an administrator put');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_refusal$$), '1', 'nor a recent refusal');
 SELECT pg_temp.sql($$UPDATE postern.mail_refusal SET last_at = now() - interval '31 days' RETURNING 1$$),
@@ -126,7 +126,7 @@ SELECT pg_temp.refuse('d' || n, 'bob@example.com') FROM generate_series(1, 4) AS
 RESET ROLE;
 SELECT admin.suppress_address('a', 'ada@example.com') \g /dev/null
 SELECT admin.delete_user('a', 'bob@example.com'), admin.delete_user('a', 'ada@example.com') \g /dev/null
-SELECT is((SELECT string_agg(email_key, ',' ORDER BY email_key) FROM postern.suppressed_address),
+SELECT is((SELECT string_agg(address_key, ',' ORDER BY address_key) FROM postern.suppressed_address),
           'ada@example.com,nobody@example.com', 'a deleted user takes along what the server put');
 SELECT is((SELECT count(*)::int FROM postern.mail_refusal), 0, 'and the refusals');
 SELECT admin.put_realm('a', enabled => false), admin.delete_realm('a', 'a', '0'), postern.sweep(10000) \g /dev/null

@@ -2,7 +2,7 @@
 -- The person uses another address: what was asked for with the former handle opens nothing any more.
 SELECT no_plan();
 SELECT admin.put_test_identity('a', 'review@example.com', 'app', '42719305', now() + interval '1 day') \g /dev/null
-INSERT INTO postern.address_proof (realm_id, id, client, expires_at, kind, sealed_address, code_salt, code_mac)
+INSERT INTO postern.address_verification (realm_id, id, client, expires_at, kind, sealed_address, code_salt, code_mac)
 SELECT pg_temp.realm(), pg_temp.uu('proof'), pg_temp.client(), now() + interval '5 minutes', 'email', '\x01',
        pg_temp.b16('salt'), pg_temp.h('code');
 SET LOCAL ROLE app_login;
@@ -19,12 +19,12 @@ SELECT ok(NOT pg_temp.gives_up('h1'), 'once');
 SELECT is(pg_temp.redeem('ada@example.com', NULL, '111111'), 'refused wrong', 'its code opens nothing by address');
 SELECT is(pg_temp.redeem('ada@example.com', 'h1', '111111'), 'refused attempts', 'nor by handle');
 SELECT is(pg_temp.redeem('ada@example.com', 'h2', '222222'), 'ok', 'the other request is untouched');
-SELECT pg_temp.sql($$INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, expires_at)
+SELECT pg_temp.sql($$INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, expires_at)
                       VALUES (pg_temp.realm(), pg_temp.b16('l1'), 'magic', 'ada@example.com', 'ada@example.com',
                               now() + interval '5 minutes') RETURNING 1$$),
-       pg_temp.sql($$INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, email_key, source,
+       pg_temp.sql($$INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, address_key, source,
                                                      security_stamp, asked_at, expires_at)
-                     SELECT u.realm_id, u.id, pg_temp.h('token'), pg_temp.b16('l1'), u.email_key, 'x', u.security_stamp,
+                     SELECT u.realm_id, u.id, pg_temp.h('token'), pg_temp.b16('l1'), u.address_key, 'x', u.security_stamp,
                             now(), now() + interval '5 minutes' FROM postern.user_account AS u
                       WHERE u.id = pg_temp.sub('ada@example.com') RETURNING 1$$) \g /dev/null
 SELECT ok(pg_temp.gives_up('l1'), 'a request for a link is given up');
@@ -34,7 +34,7 @@ SELECT is(pg_temp.ask('t1', 'review@example.com', '333333'), 'test_identity', 'a
 SELECT ok(pg_temp.gives_up('t1'), 'is given up');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.login_code WHERE is_test$$), '1', 'its fixed code stays');
 SELECT ok(pg_temp.gives_up('proof'), 'a proof without an account is given up');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.address_proof WHERE code_mac IS NOT NULL OR expires_at > now()$$), '0',
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.address_verification WHERE code_mac IS NOT NULL OR expires_at > now()$$), '0',
           'its code proves nothing any more');
 SELECT * FROM finish();
 ROLLBACK;

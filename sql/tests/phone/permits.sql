@@ -49,7 +49,7 @@ SELECT is(pg_temp.used(), NULL, 'nor what expires');
 SELECT pg_temp.queues('+4366412345678', 'm4'), postern.message_sent(pg_temp.realm(), pg_temp.uu('m4'), 'main', NULL)
     \g /dev/null
 SELECT is(pg_temp.used(), 'client|app country|AT prefix|+436641234 spend|all', 'what left does');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox WHERE permits IS NOT NULL$$), '0',
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox WHERE permits IS NOT NULL$$), '0',
           'no queue remembers whose number it was');
 SELECT postern.give_back(pg_temp.realm(), '+4366412345678', 'AT', '192.0.2.1') \g /dev/null
 SELECT is(pg_temp.used(), 'client|app spend|all', 'a redeemed code gives prefix and country back');

@@ -30,7 +30,7 @@ END
 $$;
 CREATE FUNCTION pg_temp.messages() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
     SELECT string_agg(concat_ws(' ', channel, recipient, template, purpose), ', ' ORDER BY created_at, channel, recipient)
-      FROM postern.mail_outbox WHERE template <> 'identifier-added' $$;
+      FROM postern.message_outbox WHERE template <> 'identifier-added' $$;
 CREATE FUNCTION pg_temp.age(phone text, days integer) RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
     UPDATE postern.user_identifier SET proved_at = now() - make_interval(days => days) WHERE value = phone $$;
 
@@ -63,7 +63,7 @@ SELECT is(pg_temp.text_me('m4', 'ada@example.com', '777777', resend => true, bud
           'ignored 1', 'nothing is sent');
 SELECT is(pg_temp.sql($$SELECT (tat = now() + interval '1800 s')::text FROM postern.rate_bucket WHERE key = 'b5'$$), 'true',
     'and no permit taken');
-SELECT pg_temp.sql($$UPDATE postern.auth_session SET attempts = 5 WHERE id = pg_temp.b16('m4'); SELECT 1$$) \g /dev/null
+SELECT pg_temp.sql($$UPDATE postern.sign_in_request SET attempts = 5 WHERE id = pg_temp.b16('m4'); SELECT 1$$) \g /dev/null
 SELECT is(pg_temp.text_me('m4', 'ada@example.com', '777777', resend => true, budget => '{b5}', channel => NULL), 'sent 1',
           'but a request of a handle without tries is a new one');
 SELECT admin.set_code_policy('a', resend_cooldown => '0 seconds') \g /dev/null

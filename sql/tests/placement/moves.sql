@@ -30,8 +30,8 @@ SELECT is_empty($$
 -- A realm that leaves is served.
 SELECT pg_temp.ask('one', 'ada@example.com', 'right', client => pg_temp.client()) \g /dev/null
 SELECT pg_temp.sign_in('s') \g /dev/null
-INSERT INTO postern.mail_outbox (realm_id, id, recipient, template, payload)
-VALUES (pg_temp.realm(), pg_temp.uu('m'), 'm@x.example', 'otp', '\x01');
+INSERT INTO postern.message_outbox (realm_id, id, recipient, template, purpose, payload)
+VALUES (pg_temp.realm(), pg_temp.uu('m'), 'm@x.example', 'otp', 'register', '\x01');
 SELECT is(postern.placement(pg_temp.realm()), 'here', 'a realm is here');
 SELECT is(postern.placement(gen_random_uuid()), 'absent', 'an unknown one is not');
 SELECT postern.begin_leaving(pg_temp.realm(), 'south') \g /dev/null
@@ -66,7 +66,7 @@ SELECT throws_ok(format('DELETE FROM postern.%I WHERE realm_id = %L', t, pg_temp
 
 -- What goes through all realms leaves it out.
 SET LOCAL ROLE app_login;
-SELECT is_empty($$SELECT * FROM postern.take_mail(5, '1 minute', gen_random_uuid(), 4, '{}', '{}')
+SELECT is_empty($$SELECT * FROM pg_temp.take_mail(5)
                    WHERE realm_id = pg_temp.realm()$$, 'its mail is sent elsewhere');
 SELECT is_empty($$SELECT * FROM postern.take_undecided(10, gen_random_uuid()) WHERE realm_id = pg_temp.realm()$$,
                 'its requests are decided elsewhere');

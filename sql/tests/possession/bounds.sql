@@ -16,7 +16,7 @@ BEGIN
     PERFORM pg_temp.starts(id, '+4366412345678', kind), pg_temp.opens(id, id);
     PERFORM pg_temp.sends(id, '+4366412345678', id, channel, id, match);
     IF change IS NOT NULL THEN
-        PERFORM pg_temp.sql(format('UPDATE postern.transaction SET %s WHERE id = %L RETURNING 1', change,
+        PERFORM pg_temp.sql(format('UPDATE postern.device_request SET %s WHERE id = %L RETURNING 1', change,
                                    pg_temp.uu(id)));
     END IF;
 END
@@ -25,9 +25,9 @@ $$;
 SELECT pg_temp.starts('none', kind => 'none'), pg_temp.opens('none', 'none') \g /dev/null
 SELECT alike(pg_temp.sends('none', '+4366412345678', key => 'none'), 'step%', 'no message where the backend asserts');
 SELECT pg_temp.starts('again'), pg_temp.opens('again', 'again') \g /dev/null
-SELECT pg_temp.sql($$SELECT ctid::text FROM postern.transaction WHERE id = pg_temp.uu('again')$$) AS row \gset
+SELECT pg_temp.sql($$SELECT ctid::text FROM postern.device_request WHERE id = pg_temp.uu('again')$$) AS row \gset
 SELECT is(pg_temp.opens('again', 'again'), 'ok open', 'hello again');
-SELECT is(pg_temp.sql($$SELECT ctid::text FROM postern.transaction WHERE id = pg_temp.uu('again')$$), :'row',
+SELECT is(pg_temp.sql($$SELECT ctid::text FROM postern.device_request WHERE id = pg_temp.uu('again')$$), :'row',
           'writes nothing');
 SELECT is(pg_temp.opens('again', 'other'), 'wrong_key', 'another key');
 SELECT pg_temp.starts('many', '+4366412345678'), pg_temp.opens('many', 'many') \g /dev/null
@@ -41,7 +41,7 @@ SELECT admin.set_possession('a', resend_cooldown => '60 seconds') \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT pg_temp.stands('soon', 'otp') \g /dev/null
 SELECT is(pg_temp.sends('soon', '+4366412345678', key => 'soon'), 'too_soon 4', 'a second message within the cooldown');
-SELECT pg_temp.sql($$UPDATE postern.transaction SET sent_at = now() - interval '61 seconds'
+SELECT pg_temp.sql($$UPDATE postern.device_request SET sent_at = now() - interval '61 seconds'
     WHERE id = pg_temp.uu('soon') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.sends('soon', '+4366412345678', key => 'soon'), 'sent 3', 'after it');
 
@@ -55,27 +55,27 @@ SELECT is(pg_temp.answers(l), 'gone', l) FROM unnest('{link-old,link-late}'::tex
 SELECT alike(pg_temp.answers('link-ends', '42', true), 'failed%', 'who denies is heard before the number is looked at');
 SELECT is(pg_temp.answers('link-ends', '42'), 'gone', 'and it is over');
 SELECT alike(pg_temp.answers('link-live'), 'linked%', 'a live one');
-SELECT pg_temp.sql($$UPDATE postern.transaction SET return_expires_at = now() WHERE id = pg_temp.uu('link-live')
+SELECT pg_temp.sql($$UPDATE postern.device_request SET return_expires_at = now() WHERE id = pg_temp.uu('link-live')
     RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.finishes('link-live', 'link-live', 'link-live'), 'unknown', 'what the link gave has a time');
-SELECT pg_temp.sql($$UPDATE postern.transaction SET return_expires_at = now() + interval '1 minute', expires_at = now()
+SELECT pg_temp.sql($$UPDATE postern.device_request SET return_expires_at = now() + interval '1 minute', expires_at = now()
     WHERE id = pg_temp.uu('link-live') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.finishes('link-live', 'link-live', 'link-live'), 'unknown', 'and ends with its transaction');
-SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() + interval '1 minute'
+SELECT pg_temp.sql($$UPDATE postern.device_request SET expires_at = now() + interval '1 minute'
     WHERE id = pg_temp.uu('link-live') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.finishes('link-live', 'link-live', 'link-live'), 'passed', 'in time it passes');
 
 SELECT pg_temp.starts('bind', kind => 'none'), pg_temp.opens('bind', 'bind') \g /dev/null
-SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() WHERE id = pg_temp.uu('bind') RETURNING 1$$) \g /dev/null
+SELECT pg_temp.sql($$UPDATE postern.device_request SET expires_at = now() WHERE id = pg_temp.uu('bind') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.binds('bind', '+4366412345678'), 'step', 'no assertion after the end');
 SELECT is(pg_temp.key_phone('bind'), NULL, 'and no key of it');
 
 -- A day after its end.
 SELECT pg_temp.starts('day') \g /dev/null
-SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() - interval '24 hours' + interval '1 second'
+SELECT pg_temp.sql($$UPDATE postern.device_request SET expires_at = now() - interval '24 hours' + interval '1 second'
     WHERE id = pg_temp.uu('day') RETURNING 1$$) \g /dev/null
 SELECT alike(pg_temp.status('day'), 'failed%', 'for a day the backend is told how it ended');
-SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() - interval '24 hours'
+SELECT pg_temp.sql($$UPDATE postern.device_request SET expires_at = now() - interval '24 hours'
     WHERE id = pg_temp.uu('day') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.status('day'), '', 'then it is gone, swept or not');
 

@@ -12,7 +12,7 @@ SELECT admin.grant_permission('a', 'srv', 'cap:assert-possession'),
        admin.set_possession('a', true, resend_cooldown => '0 seconds'),
        admin.set_phone_policy('a', regions => '{AT}') \g /dev/null
 \ir ../helpers/possession.psql
-SELECT postern.begin_proof_store() \g /dev/null
+SELECT postern.begin_proof_store('-infinity') \g /dev/null
 SELECT pg_sleep(0.01) \g /dev/null
 
 CREATE FUNCTION pg_temp.proves(id text, key text, phone text, client text DEFAULT 'srv') RETURNS text LANGUAGE plpgsql
@@ -39,7 +39,7 @@ CREATE FUNCTION pg_temp.gives(phone text) RETURNS text LANGUAGE sql AS $$
     SELECT admin.put_user('a', phone => phone)::text $$;
 CREATE FUNCTION pg_temp.told(who text) RETURNS text LANGUAGE sql AS $$
     SELECT coalesce(string_agg(template || ' ' || (detail ->> 'number'), ', ' ORDER BY created_at), '')
-      FROM postern.mail_outbox WHERE recipient = who AND template LIKE 'phone-key%' $$;
+      FROM postern.message_outbox WHERE recipient = who AND template LIKE 'phone-key%' $$;
 
 -- A number of nobody becomes a user's.
 SELECT is(pg_temp.proves('n1', 'k1', '+4366400000001'), 'passed 0 passed', 'a key proves a number of nobody');
@@ -140,12 +140,12 @@ SELECT is(pg_temp.comes_back('a8', 'k6', '+4366400000001'), 'ok passed', 'counts
 -- Wrong codes are forgotten by what was seen, not by what was said.
 SELECT is(pg_temp.comes_back('g1', 'k7', '+4366400000001', kind => 'none'), 'ok required', 'another new key');
 SELECT pg_temp.binds('g1', '+4366400000001') \g /dev/null
-INSERT INTO postern.code_guard AS g (realm_id, email_key, consecutive) VALUES (pg_temp.realm(), '+4366400000001', 7)
-    ON CONFLICT (realm_id, email_key) DO UPDATE SET consecutive = 7;
+INSERT INTO postern.code_guard AS g (realm_id, address_key, consecutive) VALUES (pg_temp.realm(), '+4366400000001', 7)
+    ON CONFLICT (realm_id, address_key) DO UPDATE SET consecutive = 7;
 SELECT is(pg_temp.comes_back('g2', 'k7', '+4366400000001'), 'ok passed', 'an asserted key passes');
-SELECT is((SELECT consecutive FROM postern.code_guard WHERE email_key = '+4366400000001'), 7, 'and forgets no wrong code');
+SELECT is((SELECT consecutive FROM postern.code_guard WHERE address_key = '+4366400000001'), 7, 'and forgets no wrong code');
 SELECT is(pg_temp.comes_back('g3', 'k5', '+4366400000001'), 'ok passed', 'a key that was bound by a code');
-SELECT is((SELECT consecutive FROM postern.code_guard WHERE email_key = '+4366400000001'), 0, 'does');
+SELECT is((SELECT consecutive FROM postern.code_guard WHERE address_key = '+4366400000001'), 0, 'does');
 
 -- The holder is told, sees the keys, and ends them.
 SELECT admin.put_user('a', 'holder@example.com', phone => '+4366400000002') \g /dev/null
@@ -199,7 +199,7 @@ SELECT is(pg_temp.signs_in('st1', 's12', 'k11'), 'ok', 'without them it signs in
 
 -- Passed is passed.
 SELECT is(pg_temp.comes_back('e1', 'k11', '+4366400000002'), 'ok passed', 'a transaction');
-UPDATE postern.transaction SET expires_at = now() WHERE id = pg_temp.uu('e1');
+UPDATE postern.device_request SET expires_at = now() WHERE id = pg_temp.uu('e1');
 SELECT is(pg_temp.status('e1'), 'passed +4366400000002', 'stays passed for the backend when its time is over');
 SELECT is(pg_temp.signs_in('e1', 's13', 'k11', by => 'key'), 'refused transaction', 'and signs nobody in');
 
@@ -244,11 +244,11 @@ SELECT is((SELECT proved_at < now() - interval '1 day' FROM postern.user_identif
     'and proves no number');
 
 -- A request for approval names its user by the number.
-INSERT INTO postern.transaction (realm_id, kind, expires_at, client, user_id, hint, resolved_at, is_shown)
+INSERT INTO postern.device_request (realm_id, kind, expires_at, client, user_id, hint, resolved_at, is_shown)
     SELECT pg_temp.realm(), 'approval', now() + interval '2 minutes', pg_temp.client('app'), pg_temp.holder(), h, now(), true
       FROM unnest('{+4366400000002,holder@example.com}'::text[]) AS h;
 SELECT admin.delete_identifier('a', pg_temp.holder(), 'phone', '+4366400000002') \g /dev/null
-SELECT is((SELECT string_agg(hint || ' ' || state, ', ' ORDER BY hint DESC) FROM postern.transaction WHERE kind = 'approval'),
+SELECT is((SELECT string_agg(hint || ' ' || state, ', ' ORDER BY hint DESC) FROM postern.device_request WHERE kind = 'approval'),
     'holder@example.com open, +4366400000002 failed', 'it ends with the number, and no other');
 SELECT * FROM finish();
 ROLLBACK;

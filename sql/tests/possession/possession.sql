@@ -54,16 +54,16 @@ SET LOCAL ROLE app_login;
 SELECT is(pg_temp.starts('t1', '+4366412345678'), 'started', 'a backend starts');
 SELECT is(pg_temp.status('t1'), 'open +4366412345678', 'and sees how it stands');
 SELECT is(pg_temp.status('t1', 'srv2'), '', 'another client does not');
-SELECT is(pg_temp.after($$UPDATE postern.transaction SET kind = 'approval'$$, attempt), answer, attempt || ' of an approval')
+SELECT is(pg_temp.after($$UPDATE postern.device_request SET kind = 'approval'$$, attempt), answer, attempt || ' of an approval')
   FROM (VALUES ($$pg_temp.status('t1')$$, ''), ($$pg_temp.binds('t1', '+4366412345678')$$, 'unknown')) AS v (attempt, answer);
 SELECT is(pg_temp.sends('t1', '+4366412345678'), 'step', 'nothing is sent before the app says hello');
 SELECT is(pg_temp.opens('t1'), 'ok open', 'a new key proves nothing by itself');
 SELECT is(pg_temp.opens('t1', 'k2'), 'wrong_key', 'the first key pins the transaction');
-SELECT is(pg_temp.sql('SELECT count(*) FROM postern.mail_outbox'), '0', 'nothing is sent');
+SELECT is(pg_temp.sql('SELECT count(*) FROM postern.message_outbox'), '0', 'nothing is sent');
 SELECT is(pg_temp.sends('t1', '+4366412345678', key => 'k2'), 'step', 'not for another key');
 SELECT is(pg_temp.sends('t1', '+4366412345678', '111111'), 'sent 1', 'a code is sent');
 SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, recipient, purpose, locale), ',')
-                          FROM postern.mail_outbox$$), 'sms +4366412345678 possession de', 'by SMS');
+                          FROM postern.message_outbox$$), 'sms +4366412345678 possession de', 'by SMS');
 SELECT is(pg_temp.sends('t1', '+4366400000000'), 'no_change 1', 'to no other number');
 SELECT is(pg_temp.sends('t1', '+4366412345678', '222222'), 'sent 0', 'once more');
 SELECT is(pg_temp.sends('t1', '+4366412345678', '333333'), 'send_limit 0', 'but not a third time');
@@ -81,8 +81,8 @@ SELECT is(pg_temp.sends('t2', '+4366412345678', '222222'), 'sent 0', 'a resend')
 SELECT is(pg_temp.checks('t2', '999999'), 'wrong 1 sent', 'gives none back');
 SELECT is(pg_temp.checks('t2', '222222'), 'passed 0 passed', 'the right one passes');
 SELECT is(pg_temp.key_phone('k1'), '+4366412345678', 'and binds the key to the number');
-SELECT is(pg_temp.sql($$SELECT count(code_hash) + count(link_hash) FROM postern.transaction$$), '0', 'no code is left');
-SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = '+4366412345678'$$), '0',
+SELECT is(pg_temp.sql($$SELECT count(code_hash) + count(link_hash) FROM postern.device_request$$), '0', 'no code is left');
+SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = '+4366412345678'$$), '0',
     'wrong codes are forgotten');
 SELECT is(pg_temp.sql($$SELECT string_agg(event, ',' ORDER BY id) FROM postern.audit_event
     WHERE detail ->> 'correlation_id' = md5('t2')::uuid::text$$),
@@ -114,10 +114,10 @@ SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.audit_event WHERE event = '
 -- What the backend says.
 SELECT is(pg_temp.binds('k-same', '+4366412345678'), 'step', 'no assertion of what the key passed');
 SELECT is(pg_temp.binds('n-new', '+4366499999999', 'srv2'), 'unknown', 'nor of another client');
-SELECT pg_temp.sql($$INSERT INTO postern.code_guard (realm_id, email_key, consecutive)
+SELECT pg_temp.sql($$INSERT INTO postern.code_guard (realm_id, address_key, consecutive)
     VALUES (pg_temp.realm(), '+4366499999999', 7) RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.binds('n-new', '+4366499999999'), 'bound', 'another number than the started one may be bound');
-SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = '+4366499999999'$$), '7',
+SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = '+4366499999999'$$), '7',
     'what a backend says makes no wrong code forgotten');
 SELECT is(pg_temp.binds('n-new', '+4366499999999'), 'bound', 'the same again is the same');
 SELECT is(pg_temp.binds('n-new', '+4366488888888'), 'step', 'another one is too late');
@@ -172,10 +172,10 @@ SELECT is(pg_temp.status('x2'), 'failed 9100 +4366400000019', 'one that fails');
 SELECT is(pg_temp.status('x3'), 'required +4366400000018', 'one of kind none');
 SELECT is(pg_temp.binds('x3', '+4366400000018'), 'bound', 'which is asserted without a key');
 SELECT is(pg_temp.status('x4', 'srv2'), 'open +4366400000018', 'to another client it is any number');
-SELECT pg_temp.sql('DELETE FROM postern.mail_outbox RETURNING 1') \g /dev/null
+SELECT pg_temp.sql('DELETE FROM postern.message_outbox RETURNING 1') \g /dev/null
 SELECT pg_temp.starts('x5', '+4366400000014'), pg_temp.opens('x5', 'k7') \g /dev/null
 SELECT is(pg_temp.sends('x5', '+4366400000014', '123406', key => 'k7'), 'sent 1', 'a test number with a code');
-SELECT is(pg_temp.sql('SELECT count(*) FROM postern.mail_outbox'), '0', 'to which nothing is sent');
+SELECT is(pg_temp.sql('SELECT count(*) FROM postern.message_outbox'), '0', 'to which nothing is sent');
 SELECT is(pg_temp.keys_code('+4366400000014', '123407'), false, 'no server keys another code');
 SELECT is(pg_temp.keys_code('+4366400000014', '123406'), true, 'a server keys the code');
 SELECT is(pg_temp.sql($$SELECT concat_ws(' ', pending_code, left(code_mac::text, 2)) FROM postern.test_number
@@ -188,10 +188,10 @@ SELECT is(pg_temp.checks('x6', '654321', 'k14'), 'failed 0 failed', 'and by no o
 -- Time.
 SELECT pg_temp.starts('e1', '+4366412345678'), pg_temp.opens('e1', 'k10'),
        pg_temp.sends('e1', '+4366412345678', key => 'k10') \g /dev/null
-SELECT pg_temp.sql($$UPDATE postern.transaction SET code_expires_at = now() WHERE id = pg_temp.uu('e1') RETURNING 1$$) \g /dev/null
+SELECT pg_temp.sql($$UPDATE postern.device_request SET code_expires_at = now() WHERE id = pg_temp.uu('e1') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.checks('e1', '111111', 'k10'), 'failed 0 failed', 'an old code is wrong');
 SELECT pg_temp.starts('e2', '+4366412345678') \g /dev/null
-SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() WHERE id = pg_temp.uu('e2') RETURNING 1$$) \g /dev/null
+SELECT pg_temp.sql($$UPDATE postern.device_request SET expires_at = now() WHERE id = pg_temp.uu('e2') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.status('e2'), 'failed 9100 +4366412345678', 'what expired has failed');
 SELECT is(pg_temp.opens('e2'), 'ok failed 9100', 'and nothing opens it');
 SELECT pg_temp.starts('e3', '+4366412345678'), pg_temp.opens('e3', 'k11') \g /dev/null
@@ -203,9 +203,9 @@ SELECT is(pg_temp.sends('e3', '+4366412345678', key => 'k11'), 'step 2', 'then i
 RESET ROLE;
 SELECT admin.put_user('a', phone => '+4366412345678') \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT pg_temp.sql($$INSERT INTO postern.code_guard AS g (realm_id, email_key, consecutive)
+SELECT pg_temp.sql($$INSERT INTO postern.code_guard AS g (realm_id, address_key, consecutive)
     VALUES (pg_temp.realm(), '+4366412345678', 99)
-    ON CONFLICT (realm_id, email_key) DO UPDATE SET consecutive = 99 RETURNING 1$$) \g /dev/null
+    ON CONFLICT (realm_id, address_key) DO UPDATE SET consecutive = 99 RETURNING 1$$) \g /dev/null
 SELECT pg_temp.starts('g1', '+4366412345678'), pg_temp.opens('g1', 'k12'),
        pg_temp.sends('g1', '+4366412345678', key => 'k12'), pg_temp.checks('g1', '0', 'k12') \g /dev/null
 SELECT pg_temp.starts('g2', '+4366412345678'), pg_temp.opens('g2', 'k12'),
@@ -220,7 +220,7 @@ SELECT is(pg_temp.checks('g4', '111111', 'k12'), 'passed 0 passed', 'and opens t
 
 -- Signing in.
 RESET ROLE;
-SELECT postern.begin_proof_store() \g /dev/null
+SELECT postern.begin_proof_store('-infinity') \g /dev/null
 SELECT pg_sleep(0.01) \g /dev/null
 SET LOCAL ROLE app_login;
 
@@ -257,9 +257,9 @@ SELECT pg_temp.sql($$UPDATE postern.user_identifier SET proved_at = now() - inte
 SELECT is(pg_temp.signs_in('g4', 's5'), 'refused stale', 'a number that may have passed to somebody else');
 SELECT pg_temp.sql($$UPDATE postern.user_identifier SET proved_at = now() - interval '9 days'
     WHERE value = '+4366412345678' RETURNING 1$$) \g /dev/null
-SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() WHERE id = pg_temp.uu('g4') RETURNING 1$$) \g /dev/null
+SELECT pg_temp.sql($$UPDATE postern.device_request SET expires_at = now() WHERE id = pg_temp.uu('g4') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.signs_in('g4', 's8'), 'refused transaction', 'after the end of the transaction');
-SELECT pg_temp.sql($$UPDATE postern.transaction SET expires_at = now() + interval '1 minute'
+SELECT pg_temp.sql($$UPDATE postern.device_request SET expires_at = now() + interval '1 minute'
     WHERE id = pg_temp.uu('g4') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.signs_in('g4', 's9', by => 'key'), 'refused transaction', 'passed in another way than the server says');
 SELECT set_config('postern.level', '2', true) \g /dev/null
@@ -282,10 +282,10 @@ SELECT is(pg_temp.status('g4'), 'redeemed +4366412345678', 'the backend still se
 -- The end of a number.
 RESET ROLE;
 SELECT admin.erase_phone('a', '+4366412345678') \g /dev/null
-SELECT is((SELECT count(*) FROM postern.transaction AS t WHERE t.phone = '+4366412345678')
+SELECT is((SELECT count(*) FROM postern.device_request AS t WHERE t.phone = '+4366412345678')
     + (SELECT count(*) FROM postern.device_key AS t WHERE t.phone = '+4366412345678')
     + (SELECT count(*) FROM postern.phone_identity AS t WHERE t.phone = '+4366412345678')
-    + (SELECT count(*) FROM postern.code_guard AS t WHERE t.email_key = '+4366412345678'), 0::bigint, 'nothing is left');
+    + (SELECT count(*) FROM postern.code_guard AS t WHERE t.address_key = '+4366412345678'), 0::bigint, 'nothing is left');
 SELECT ok(bool_and(phone !~ '^\+[0-9]+$') AND count(*) > 0, 'administrators see no whole number')
   FROM (SELECT phone FROM admin.possessions UNION ALL SELECT phone FROM admin.test_numbers) AS p WHERE phone <> '';
 SELECT * FROM finish();

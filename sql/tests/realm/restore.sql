@@ -9,7 +9,7 @@ INSERT INTO postern.browser_session (realm_id, id, user_id, security_stamp, idle
                                      host, amr)
 SELECT realm_id, pg_temp.uu('b'), id, security_stamp, now() + interval '1 day', now() + interval '1 day',
        pg_temp.h('b'), 'a.example', '{otp}'
-  FROM postern.user_account WHERE email_key = 'ada@example.com' AND realm_id = pg_temp.realm();
+  FROM postern.user_account WHERE address_key = 'ada@example.com' AND realm_id = pg_temp.realm();
 INSERT INTO postern.authorization_code (realm_id, code_hash, user_id, client, browser_session, security_stamp,
                                         auth_time, expires_at, redirect_uri, acr, scope, resource, amr)
 SELECT b.realm_id, pg_temp.h('k'), b.user_id, pg_temp.client(), b.id, b.security_stamp, now(), now() + interval '1 hour',
@@ -17,7 +17,7 @@ SELECT b.realm_id, pg_temp.h('k'), b.user_id, pg_temp.client(), b.id, b.security
 INSERT INTO postern.pushed_request (realm_id, id_hash, client, source, expires_at, ends_at, sealed)
 VALUES (pg_temp.realm(), pg_temp.h('u'), pg_temp.client(), '192.0.2.1', now() + interval '1 hour',
         now() + interval '1 hour', '\x00');
-SELECT cmp_ok((SELECT count(*)::int FROM postern.mail_outbox WHERE payload IS NOT NULL AND state = 'queued'), '>=', 1,
+SELECT cmp_ok((SELECT count(*)::int FROM postern.message_outbox WHERE payload IS NOT NULL AND state = 'queued'), '>=', 1,
               'a mail with a code is queued');
 
 -- What is refused.
@@ -42,7 +42,7 @@ SELECT is(admin.after_restore(now() - interval '1 hour', now() - interval '7 day
 RESET ROLE;
 SELECT is_empty(format('SELECT FROM postern.%I', t), t || ' is empty')
   FROM unnest(postern.tables_void_after_restore()) AS t;
-SELECT is((SELECT count(*)::int FROM postern.mail_outbox WHERE payload IS NOT NULL), 0, 'no code or link is sent');
+SELECT is((SELECT count(*)::int FROM postern.message_outbox WHERE payload IS NOT NULL), 0, 'no code or link is sent');
 SELECT is((SELECT array_agg(noted_by::text) FROM postern.schema_restore), ARRAY['postgres'], 'the restore is noted');
 SELECT results_eq($$SELECT realm, detail ->> 'sessions' FROM admin.audit_log WHERE event = 'database_restored'
                      ORDER BY 1$$, $$VALUES ('a', '2'), ('b', '0')$$, 'in the log of every realm');
@@ -83,9 +83,9 @@ SELECT results_eq($$
       FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'expires_at'
      WHERE c.relnamespace = 'postern'::regnamespace AND c.relkind = 'r'
        AND c.relname <> ALL (postern.tables_void_after_restore()) ORDER BY 1$$,
-    -- browser_session, session and mail_outbox have rules of their own; logout_token may be sent again; those whose names
+    -- browser_session, session and message_outbox have rules of their own; logout_token may be sent again; those whose names
     -- begin with revoked or spent say what is used up; the others stay.
-    ARRAY['browser_session', 'logout_token', 'mail_outbox', 'revoked_service_token', 'session', 'spent_assertion',
+    ARRAY['browser_session', 'logout_token', 'message_outbox', 'revoked_service_token', 'session', 'spent_assertion',
           'spent_ceremony', 'suppressed_address', 'test_identity', 'test_number', 'undo_link'],
     'every other table that expires may come back');
 SELECT * FROM finish();

@@ -5,26 +5,28 @@ CREATE FUNCTION pg_temp.step() RETURNS bigint
     LANGUAGE sql AS $$ SELECT floor(date_part('epoch', now()) / 30)::bigint $$;
 CREATE FUNCTION pg_temp.factor(address text DEFAULT 'ada@example.com') RETURNS uuid LANGUAGE sql SECURITY DEFINER AS $$
     SELECT f.id FROM postern.totp_factor AS f JOIN postern.user_account AS u ON u.realm_id = f.realm_id
-        AND u.id = f.user_id WHERE u.realm_id = pg_temp.realm() AND u.email_key = address $$;
+        AND u.id = f.user_id WHERE u.realm_id = pg_temp.realm() AND u.address_key = address $$;
 CREATE FUNCTION pg_temp.user_of(address text) RETURNS uuid
     LANGUAGE sql SECURITY DEFINER
-        AS $$ SELECT id FROM postern.user_account WHERE realm_id = pg_temp.realm() AND email_key = address $$;
+        AS $$ SELECT id FROM postern.user_account WHERE realm_id = pg_temp.realm() AND address_key = address $$;
 -- Both calls of a redemption as the server makes them: the second one only when the first one asks for it and there is
 -- something to present.
 CREATE FUNCTION pg_temp.both(address text, handle text, code text, step bigint DEFAULT NULL, recovery text DEFAULT NULL,
                              factor uuid DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
-    SELECT concat_ws(' ', outcome, reason) FROM postern.redeem_otp(pg_temp.realm(), pg_temp.client(),
-        'gt:urn:cocoar:otp', address,
-        CASE WHEN handle IS NOT NULL THEN pg_temp.b16(handle) END, ARRAY[pg_temp.h(code)], gen_random_uuid(),
-            pg_temp.b16('s'), pg_temp.h('t0'), '{openid}', '{}',
-        CASE WHEN factor IS NULL THEN '{otp}'::text[] ELSE '{otp,mfa}' END, 900, 1209600, '192.0.2.1', '{}', '{}', '{}',
-            '{}', '{}', 5, 600, 5,
-        factor, step, CASE WHEN recovery IS NOT NULL THEN ARRAY[pg_temp.h('old key'), pg_temp.h(recovery)] END) $$;
+    SELECT concat_ws(' ', outcome, reason) FROM postern.redeem_code(
+                                            pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:otp', address,
+                                            CASE WHEN handle IS NOT NULL THEN pg_temp.b16(handle) END,
+                                            ARRAY[pg_temp.h(code)], gen_random_uuid(), pg_temp.b16('s'),
+                                            pg_temp.h('t0'), '{openid}', '{}',
+                                            CASE WHEN factor IS NULL THEN '{otp}'::text[] ELSE '{otp,mfa}' END, 900,
+                                            1209600, '192.0.2.1', NULL, '{}', '{}', '{}', '{}', '{}', 5, 600, 5,
+                                            3000, 3600, 1000, factor, step,
+                                            CASE WHEN recovery IS NOT NULL THEN ARRAY[pg_temp.h('old key'), pg_temp.h(recovery)] END) $$;
 CREATE FUNCTION pg_temp.enrol(session text, ceremony text, factor text, step bigint DEFAULT pg_temp.step() - 2,
                               expires interval DEFAULT '5 minutes') RETURNS text LANGUAGE sql AS $$
     SELECT postern.enrol_totp(pg_temp.realm(), pg_temp.uu(session), pg_temp.b16(ceremony),
                               date_part('epoch', now() + expires), pg_temp.uu(factor), '\x0102', step,
-        ARRAY(SELECT pg_temp.h('r' || n || factor) FROM generate_series(1, 10) AS n), '192.0.2.1') $$;
+        ARRAY(SELECT uuid_send(pg_temp.uu('key')) || pg_temp.h('r' || n || factor) FROM generate_series(1, 10) AS n), '192.0.2.1') $$;
 CREATE FUNCTION pg_temp.use(step bigint, recovery text DEFAULT NULL, factor uuid DEFAULT pg_temp.factor())
     RETURNS boolean LANGUAGE sql AS $$
     SELECT postern.use_second_factor(pg_temp.realm(), pg_temp.user_of('ada@example.com'), factor, step,
@@ -40,7 +42,7 @@ SELECT is(pg_temp.enrol('nobody', 'c0', 'f0'), 'signed_out', 'a session that is 
 SELECT is(pg_temp.enrol('ada', 'c1', 'f1', expires => '0'), 'ceremony', 'nor does an expired ceremony');
 SELECT is(pg_temp.enrol('ada', 'c1', 'f1'), 'enrolled', 'a proven seed is stored');
 SELECT is(pg_temp.enrol('ada', 'c1', 'f2'), 'ceremony', 'once');
-SELECT is(pg_temp.sql($$SELECT string_agg(email_key || has_totp, ',' ORDER BY email_key,
+SELECT is(pg_temp.sql($$SELECT string_agg(address_key || has_totp, ',' ORDER BY address_key,
                                           realm_id = pg_temp.realm() DESC) FROM postern.user_account$$),
                                               'ada@example.comtrue,ada@example.comfalse,bob@example.comfalse',
                                                   'the account says so, in its realm only');
@@ -65,21 +67,22 @@ SELECT is(pg_temp.ask('h1', 'ada@example.com', '1'), 'sent', 'a code');
 SELECT is(pg_temp.both('ada@example.com', 'h1', '9'), 'refused wrong', 'a wrong code is a wrong code');
 SELECT is(pg_temp.both('ada@example.com', 'h1', '9', pg_temp.step(), factor => pg_temp.factor()), 'refused wrong',
           'whatever the second factor');
-SELECT is(pg_temp.sql($$SELECT attempts FROM postern.auth_session WHERE id = pg_temp.b16('h1')$$), '2',
+SELECT is(pg_temp.sql($$SELECT attempts FROM postern.sign_in_request WHERE id = pg_temp.b16('h1')$$), '2',
           'and is counted');
 SELECT results_eq($$SELECT outcome, factor, sealed_seed, last_step_at, db_now, user_id, email, session_expires_at
-                  FROM postern.redeem_otp(pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:otp', 'ada@example.com',
-                                          pg_temp.b16('h1'),
-    ARRAY[pg_temp.h('1')], pg_temp.uu('never'), pg_temp.b16('s'), NULL, '{openid}', '{}', '{otp}', 900, 1209600, NULL,
-        '{}', '{}', '{}', '{}', '{}', 5, 600, 5)$$,
-    $$VALUES ('second_factor', pg_temp.uu('f4'), '\x0102'::bytea, (pg_temp.step() - 2) * 30::float8,
+                  FROM postern.redeem_code(
+                           pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:otp', 'ada@example.com',
+                           pg_temp.b16('h1'), ARRAY[pg_temp.h('1')], pg_temp.uu('never'), pg_temp.b16('s'), NULL,
+                           '{openid}', '{}', '{otp}', 900, 1209600, NULL, NULL, '{}', '{}', '{}', '{}', '{}', 5, 600,
+                           5, 3000, 3600, 1000, NULL, NULL, NULL)$$,
+    $$VALUES ('second_factor', pg_temp.uu('f4'), '\x0370646b00000000000000020102'::bytea, (pg_temp.step() - 2) * 30::float8,
               date_part('epoch', now()), NULL::uuid, NULL::text, NULL::float8)$$,
                   'the right one asks for the second factor, and says nothing of the account');
 SELECT is(pg_temp.both('ada@example.com', 'h1', '1'), 'second_factor', 'as often as one likes')
   FROM generate_series(1, 6);
 SELECT is(pg_temp.both('ada@example.com', NULL, '1'), 'second_factor', 'by address too: ' || n)
   FROM generate_series(1, 6) AS n;
-SELECT is(pg_temp.sql($$SELECT attempts FROM postern.auth_session WHERE id = pg_temp.b16('h1')$$), '2',
+SELECT is(pg_temp.sql($$SELECT attempts FROM postern.sign_in_request WHERE id = pg_temp.b16('h1')$$), '2',
           'no try of the handle is used');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.login_code$$), '1', 'the code is live');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.session WHERE id = pg_temp.uu('never')$$), '0',
@@ -90,9 +93,9 @@ SELECT is(pg_temp.both('ada@example.com', 'h1', '1', pg_temp.step(), factor => p
           'one of an earlier seed');
 SELECT is(pg_temp.sql($$SELECT wrong_1_at = now() AND wrong_2_at IS NULL FROM postern.totp_factor$$), 'true',
           'the first is counted, the other is of nothing');
-SELECT is(pg_temp.sql($$SELECT attempts || ' ' || (SELECT count(*) FROM postern.login_code) FROM postern.auth_session
+SELECT is(pg_temp.sql($$SELECT attempts || ' ' || (SELECT count(*) FROM postern.login_code) FROM postern.sign_in_request
                       WHERE id = pg_temp.b16('h1')$$), '2 1', 'the code is live, its tries as before');
-SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = 'ada@example.com'$$), '2',
+SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = 'ada@example.com'$$), '2',
           'only wrong codes count towards the hundred');
 SELECT is(pg_temp.both('ada@example.com', 'h1', '1', pg_temp.step(), factor => pg_temp.factor()), 'ok', 'both right');
 SELECT is(pg_temp.sql($$SELECT string_agg(amr::text, ' ') FROM postern.session WHERE auth_time = now()
@@ -105,7 +108,7 @@ SELECT is(pg_temp.both('ada@example.com', NULL, '2', pg_temp.step(), factor => p
           'the same step is refused');
 SELECT is(pg_temp.both('ada@example.com', NULL, '2', pg_temp.step() + 1, factor => pg_temp.factor()), 'ok',
           'the next one is good, by address');
-SELECT is(pg_temp.sql($$SELECT failures_tat <= now() FROM postern.code_guard WHERE email_key = 'ada@example.com'$$),
+SELECT is(pg_temp.sql($$SELECT failures_tat <= now() FROM postern.code_guard WHERE address_key = 'ada@example.com'$$),
           'true', 'which used none of the address''s budget');
 SELECT is(pg_temp.ask('b1', 'bob@example.com', '1'), 'sent', 'an account without');
 SELECT is(pg_temp.both('bob@example.com', 'b1', '1'), 'ok', 'needs one call');
@@ -186,7 +189,7 @@ SELECT is(postern.remove_totp(pg_temp.realm(), pg_temp.uu('other'), '192.0.2.1')
 SELECT is(postern.remove_totp(pg_temp.realm(), pg_temp.uu('nobody'), '192.0.2.1'), 'signed_out',
           'a session that is not there removes nothing');
 SELECT is(pg_temp.sql($$SELECT has_totp || ' ' || (SELECT count(*) FROM postern.recovery_code) FROM postern.user_account
-                      WHERE email_key = 'ada@example.com' AND realm_id = pg_temp.realm()$$), 'false 0',
+                      WHERE address_key = 'ada@example.com' AND realm_id = pg_temp.realm()$$), 'false 0',
                           'with its recovery codes');
 SELECT is(pg_temp.alive('ada') AND pg_temp.alive('other'), true, 'and no session ends');
 SELECT is(pg_temp.ask('h4', 'ada@example.com', '4'), 'sent', 'from then on');

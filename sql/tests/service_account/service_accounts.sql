@@ -8,7 +8,7 @@ CREATE FUNCTION pg_temp.ask(client text DEFAULT 'robot', source text DEFAULT '19
     SELECT concat_ws(' ', outcome, account = current_setting('test.account')::uuid, octet_length(token_salt), limit_ord)
       FROM postern.client_credentials(r, pg_temp.client(client), source, '{}', '{}', '{}', '{}', '{}') $$;
 CREATE FUNCTION pg_temp.seen(jti text DEFAULT 'j', r uuid DEFAULT pg_temp.realm()) RETURNS bytea LANGUAGE sql AS $$
-    SELECT token_salt FROM postern.introspect_service(r, current_setting('test.account')::uuid, pg_temp.b16(jti)) $$;
+    SELECT token_salt FROM postern.live_service_account(r, current_setting('test.account')::uuid, pg_temp.b16(jti)) $$;
 CREATE FUNCTION pg_temp.revoked(jti text, client text DEFAULT 'robot', until interval DEFAULT '1 hour') RETURNS boolean
     LANGUAGE sql AS $$
     SELECT postern.revoke_service_token(pg_temp.realm(), pg_temp.client(client), current_setting('test.account')::uuid,

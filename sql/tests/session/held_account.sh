@@ -88,7 +88,7 @@ BEGIN
     INSERT INTO postern.device_key (realm_id, id, thumbprint, public_key, user_id, client, added_at)
     VALUES (r, held.uu('device ' || s), held.h('device ' || s), held.h('p') || held.h('p'), u, held.client(), now() - interval '9 days');
     INSERT INTO postern.consent (realm_id, user_id, client, given_at, scope, resource) VALUES (r, u, held.client(), now() - interval '9 days', '{}', '{}');
-    INSERT INTO postern.auth_session (realm_id, id, kind, pending, email, email_key, client, user_id, code_salt, code_mac, expires_at)
+    INSERT INTO postern.sign_in_request (realm_id, id, kind, pending, email, address_key, client, user_id, code_salt, code_mac, expires_at)
     VALUES (r, substr(held.h('handle ' || s), 1, 16), 'identifier', false, 'n' || n || '@example.com', 'n' || n || '@example.com', held.client(), u, substr(held.h('s'), 1, 16),
             sha256(substr(held.h('s'), 1, 16) || held.h('1')), now() + interval '1 hour');
     INSERT INTO postern.undo_link (realm_id, id, user_id, target, kind, label, sent_to, proven_at)

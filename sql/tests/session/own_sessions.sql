@@ -5,16 +5,16 @@ SELECT pg_temp.sign_in('s1'), pg_temp.sign_in('s2'), pg_temp.sign_in('s3'),
 UPDATE postern.session SET created_at = now() - interval '1 hour' WHERE id = pg_temp.uu('s1');
 CREATE FUNCTION pg_temp.who(address text) RETURNS uuid LANGUAGE sql STABLE
     SECURITY DEFINER AS $$ SELECT id FROM postern.user_account WHERE realm_id = pg_temp.realm()
-        AND email_key = address $$;
+        AND address_key = address $$;
 CREATE FUNCTION pg_temp.ended(target text, r uuid DEFAULT pg_temp.realm()) RETURNS boolean LANGUAGE sql AS $$
     SELECT postern.end_own_session(r, pg_temp.who('ada@example.com'), pg_temp.uu(target), pg_temp.uu('s1'),
                                    '192.0.2.1') $$;
 SET LOCAL ROLE app_login;
-SELECT is((SELECT count(*)::int FROM postern.own_sessions(pg_temp.realm(), pg_temp.who('ada@example.com'))), 3,
+SELECT is((SELECT count(*)::int FROM postern.live_sessions(pg_temp.realm(), pg_temp.who('ada@example.com'))), 3,
           'one''s own sessions');
-SELECT is((SELECT (array_agg(id))[3] FROM postern.own_sessions(pg_temp.realm(), pg_temp.who('ada@example.com'))),
+SELECT is((SELECT (array_agg(id))[3] FROM postern.live_sessions(pg_temp.realm(), pg_temp.who('ada@example.com'))),
           pg_temp.uu('s1'), 'newest first');
-SELECT is((SELECT count(*)::int FROM postern.own_sessions(pg_temp.other(), pg_temp.who('ada@example.com'))), 0,
+SELECT is((SELECT count(*)::int FROM postern.live_sessions(pg_temp.other(), pg_temp.who('ada@example.com'))), 0,
           'none in another realm');
 SELECT ok(NOT pg_temp.ended('bob'), 'nobody else''s is ended');
 SELECT ok(NOT pg_temp.ended('s2', pg_temp.other()), 'nor through another realm');
@@ -27,7 +27,7 @@ SELECT is(pg_temp.sql($$SELECT string_agg(detail ->> 'reason', ',') FROM postern
                         AND user_id = pg_temp.who('ada@example.com')$$), 'signed_out', 'and audited once');
 SELECT is(pg_temp.sql($$UPDATE postern.session SET refresh_expires_at = now() WHERE id = pg_temp.uu('s3')
                       RETURNING 1$$), '1', 'one that ran out');
-SELECT is((SELECT array_agg(id) FROM postern.own_sessions(pg_temp.realm(), pg_temp.who('ada@example.com'))),
+SELECT is((SELECT array_agg(id) FROM postern.live_sessions(pg_temp.realm(), pg_temp.who('ada@example.com'))),
           ARRAY[pg_temp.uu('s1')], 'is not listed');
 SELECT ok(NOT pg_temp.ended('s3'), 'and cannot be ended');
 RESET ROLE;
@@ -50,7 +50,7 @@ SELECT ok(pg_temp.alive('s1') AND NOT pg_temp.alive('s4') AND NOT pg_temp.alive(
           'that one lives, and nobody else''s ended');
 SELECT is(pg_temp.rotate('s1', 0), 'rotated t', 'and can be refreshed');
 SELECT is(pg_temp.sql($$SELECT count(*)::text FROM postern.login_code WHERE realm_id = pg_temp.realm()
-                      AND email_key = 'ada@example.com'$$), '0', 'codes are gone too');
+                      AND address_key = 'ada@example.com'$$), '0', 'codes are gone too');
 SELECT isnt(pg_temp.sql('SELECT pg_temp.stamp()::text'), current_setting('test.stamp'), 'under a new stamp');
 SELECT is(pg_temp.sql($$SELECT detail::text FROM postern.audit_event WHERE event = 'user_signed_out'
                       AND session_id = pg_temp.uu('s1')$$)::jsonb -> 'kept_current', 'true'::jsonb, 'it is audited');
@@ -59,7 +59,7 @@ SELECT ok(NOT pg_temp.alive('s1') AND pg_temp.rotate('s1', 1) = 'refused revoked
 RESET ROLE;
 UPDATE postern.user_account SET security_stamp = gen_random_uuid() WHERE id = pg_temp.who('ada@example.com');
 SET LOCAL ROLE app_login;
-SELECT is_empty($$SELECT id FROM postern.own_sessions(pg_temp.realm(), pg_temp.who('ada@example.com'))$$,
+SELECT is_empty($$SELECT id FROM postern.live_sessions(pg_temp.realm(), pg_temp.who('ada@example.com'))$$,
                 'a new stamp leaves none');
 SELECT * FROM finish();
 ROLLBACK;

@@ -13,8 +13,9 @@ SELECT is(pg_temp.sql($$SELECT generation FROM postern.session WHERE id = pg_tem
           'without another rotation');
 SELECT results_eq($$SELECT user_id IS NOT NULL, scope, resource, amr, auth_time = db_now, token_salt,
                   expires_at - db_now, refresh_expires_at - db_now, email
-                      FROM postern.refresh(pg_temp.realm(), pg_temp.client(), pg_temp.uu('s'), 1, pg_temp.h('s1'),
-                                           ARRAY[pg_temp.h('s2')], 900, 86400, NULL, '{}', '{}', '{}', '{}', '{}')$$,
+                      FROM postern.rotate_session(
+                               pg_temp.realm(), pg_temp.client(), pg_temp.uu('s'), 1, pg_temp.h('s1'),
+                               ARRAY[pg_temp.h('s2')], 86400, NULL, NULL, NULL, NULL, '{}', '{}', '{}', '{}', '{}')$$,
     $$VALUES (true, '{openid,email}'::text[], '{https://api}'::text[], '{otp}'::text[], true, pg_temp.b16('s'),
               31536000::float8, 86400::float8, 'Ada@example.com')$$, 'the answer has what the tokens need');
 SELECT ok(pg_temp.alive('s'), 'the family lives');
@@ -73,22 +74,22 @@ SELECT ok(NOT pg_temp.alive('bob'), 'for access tokens too');
 RESET ROLE;
 SELECT pg_temp.sign_in('e2') \g /dev/null
 SELECT set_config('test.stamp', security_stamp::text, true) FROM postern.user_account
- WHERE email_key = 'ada@example.com' AND realm_id = pg_temp.realm() \g /dev/null
+ WHERE address_key = 'ada@example.com' AND realm_id = pg_temp.realm() \g /dev/null
 SELECT admin.set_user_enabled('a', 'ada@example.com', false),
        admin.set_user_enabled('a', 'ada@example.com', true) \g /dev/null
 SELECT isnt(security_stamp::text, current_setting('test.stamp'), 'disabling and enabling changes the stamp')
-  FROM postern.user_account WHERE email_key = 'ada@example.com' AND realm_id = pg_temp.realm();
+  FROM postern.user_account WHERE address_key = 'ada@example.com' AND realm_id = pg_temp.realm();
 SET LOCAL ROLE app_login;
 SELECT ok(NOT pg_temp.alive('e2'), 'enabling again revives nothing');
 RESET ROLE;
 -- Without the trigger that changes the stamp.
 SELECT pg_temp.sign_in('e5') \g /dev/null
 SET LOCAL session_replication_role = replica;
-UPDATE postern.user_account SET enabled = false WHERE email_key = 'ada@example.com';
+UPDATE postern.user_account SET enabled = false WHERE address_key = 'ada@example.com';
 SET LOCAL ROLE app_login;
 SELECT ok(NOT pg_temp.alive('e5') AND pg_temp.rotate('e5', 0) = 'refused disabled', 'a disabled account is dead by itself');
 RESET ROLE;
-UPDATE postern.user_account SET enabled = true WHERE email_key = 'ada@example.com';
+UPDATE postern.user_account SET enabled = true WHERE address_key = 'ada@example.com';
 SET LOCAL session_replication_role = origin;
 SELECT pg_temp.sign_in('e3'), admin.revoke_permission('a', 'app', 'gt:refresh_token') \g /dev/null
 SET LOCAL ROLE app_login;
@@ -111,14 +112,14 @@ SELECT is(pg_temp.rotate('e3', 0), 'rotated t',
 -- Introspection and revocation.
 SELECT results_eq($$SELECT active, client_id, client, scope, resource, amr, auth_time = db_now, created_at = db_now,
                   token_salt, email, email_verified, first_name
-                      FROM postern.introspect(pg_temp.realm(), pg_temp.uu('e3'), pg_temp.b16('j'))$$,
+                      FROM postern.live_session(pg_temp.realm(), pg_temp.uu('e3'), pg_temp.b16('j'))$$,
     $$VALUES (true, 'app', pg_temp.client(), '{openid,email}'::text[], '{https://api}'::text[], '{otp}'::text[], true,
               true, pg_temp.b16('s'), 'Ada@example.com', true, NULL::text)$$, 'introspection');
 SELECT results_eq($$SELECT active, user_id, db_now IS NOT NULL
-                  FROM postern.introspect(pg_temp.realm(), pg_temp.uu('nothing'), pg_temp.b16('j'))$$, $$
+                  FROM postern.live_session(pg_temp.realm(), pg_temp.uu('nothing'), pg_temp.b16('j'))$$, $$
                        VALUES (false, NULL::uuid, true)$$, 'of nothing is one row that says so');
 SET LOCAL plan_cache_mode = force_generic_plan;
-PREPARE probe AS SELECT active FROM postern.introspect($1, $2, $3);
+PREPARE probe AS SELECT active FROM postern.live_session($1, $2, $3);
 SELECT is(pg_temp.sql('SELECT 1'), '1', 'plans are generic');
 SELECT set_config('postern.realm', '', true) \g /dev/null
 SELECT results_eq($$EXECUTE probe(pg_temp.realm(), pg_temp.uu('e3'), pg_temp.b16('j'))$$, ARRAY[true],

@@ -28,10 +28,10 @@ RETURNS text LANGUAGE sql AS $$
 CREATE FUNCTION pg_temp.acr(code text) RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
     SELECT coalesce(s.acr, 'none') || ' ' || s.user_agent FROM postern.session AS s WHERE s.id = pg_temp.uu('s' || code) $$;
 CREATE FUNCTION pg_temp.tries(handle text) RETURNS integer LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT a.attempts FROM postern.auth_session AS a WHERE a.id = pg_temp.b16(handle) $$;
+    SELECT a.attempts FROM postern.sign_in_request AS a WHERE a.id = pg_temp.b16(handle) $$;
 CREATE FUNCTION pg_temp.failures() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
     SELECT concat(g.failures_tat > now(), g.consecutive) FROM postern.code_guard AS g
-     WHERE g.email_key = 'ada@example.com' $$;
+     WHERE g.address_key = 'ada@example.com' $$;
 SET LOCAL ROLE app_login;
 
 SELECT is(pg_temp.ask('h', 'ada@example.com', '1'), 'sent', 'a code is sent');
@@ -52,7 +52,7 @@ RESET ROLE;
 -- With a second factor.
 INSERT INTO postern.totp_factor (realm_id, user_id, id, enrolled_by, sealed_seed, last_step_at)
 SELECT u.realm_id, u.id, pg_temp.uu('f'), pg_temp.uu('s1'), '\x0102', now() - interval '1 hour' FROM postern.user_account AS u
- WHERE u.realm_id = pg_temp.realm() AND u.email_key = 'ada@example.com' \g /dev/null
+ WHERE u.realm_id = pg_temp.realm() AND u.address_key = 'ada@example.com' \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT pg_temp.ask('j', 'ada@example.com', '4') \g /dev/null
 SELECT is(pg_temp.sign_in_for('4', NULL, 2, 'j'), 'second_factor 0', 'an account with a second factor is asked for it');

@@ -4,7 +4,7 @@
 SELECT no_plan();
 \ir ../helpers/growth_calls.psql
 CREATE FUNCTION pg_temp.waits(first integer, last integer) RETURNS void LANGUAGE sql AS $$
-    INSERT INTO postern.auth_session (realm_id, id, kind, email, email_key, source, expires_at)
+    INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, source, expires_at)
     SELECT pg_temp.realm(), pg_temp.b16(n::text), CASE n % 2 WHEN 0 THEN 'otp' ELSE 'magic' END,
            'user' || n || '@example.com', 'user' || n || '@example.com', '192.0.2.1', now() + interval '10 minutes'
       FROM generate_series(first, last) AS n $$;

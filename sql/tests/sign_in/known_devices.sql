@@ -3,9 +3,9 @@ SELECT no_plan();
 SELECT admin.put_user('a', 'dora@example.com') \g /dev/null
 SET LOCAL ROLE app_login;
 CREATE FUNCTION pg_temp.close_for_strangers(address text) RETURNS text LANGUAGE sql AS $$
-    SELECT pg_temp.sql(format($q$INSERT INTO postern.code_guard (realm_id, email_key, consecutive, locked_until)
+    SELECT pg_temp.sql(format($q$INSERT INTO postern.code_guard (realm_id, address_key, consecutive, locked_until)
                               VALUES (pg_temp.realm(), %L, 100, now() + interval '24 hours')
-        ON CONFLICT (realm_id, email_key) DO UPDATE SET consecutive = 100, locked_until = excluded.locked_until
+        ON CONFLICT (realm_id, address_key) DO UPDATE SET consecutive = 100, locked_until = excluded.locked_until
             RETURNING 1$q$, address)) $$;
 CREATE FUNCTION pg_temp.devices() RETURNS text LANGUAGE sql AS $$
     SELECT pg_temp.sql($q$SELECT coalesce(string_agg(consecutive || ' ' || coalesce(locked_until > now(), false),
@@ -14,10 +14,10 @@ CREATE FUNCTION pg_temp.devices() RETURNS text LANGUAGE sql AS $$
 
 -- Whose a handle is, the worker decides.
 SELECT is(pg_temp.ask('mine', 'ada@example.com', '1', hint => 'ada@example.com'), 'sent', 'a hint that fits');
-SELECT is(pg_temp.sql($$SELECT device = pg_temp.uu('phone') FROM postern.auth_session WHERE id = pg_temp.b16('mine')$$),
+SELECT is(pg_temp.sql($$SELECT device = pg_temp.uu('phone') FROM postern.sign_in_request WHERE id = pg_temp.b16('mine')$$),
           'true', 'makes the handle that device''s');
 SELECT is(pg_temp.ask('eves', 'ada@example.com', '2', hint => 'bob@example.com'), 'sent', 'one of another account');
-SELECT is(pg_temp.sql($$SELECT device IS NULL FROM postern.auth_session WHERE id = pg_temp.b16('eves')$$), 'true',
+SELECT is(pg_temp.sql($$SELECT device IS NULL FROM postern.sign_in_request WHERE id = pg_temp.b16('eves')$$), 'true',
           'makes it nobody''s');
 SELECT is(pg_temp.ask('none', 'nobody@example.com', '3', hint => 'ada@example.com'), 'ignored',
           'one for an unknown address');
@@ -28,7 +28,7 @@ SELECT is(pg_temp.redeem('ada@example.com', 'eves', '2'), 'refused attempts', 't
 SELECT is(pg_temp.redeem('ada@example.com', NULL, '1'), 'refused locked', 'and the address');
 SELECT is(pg_temp.redeem('ada@example.com', 'mine', '9'), 'refused wrong', 'the device may err');
 SELECT is(pg_temp.devices(), '1 false', 'which counts for itself');
-SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE email_key = 'ada@example.com'$$), '100',
+SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard WHERE address_key = 'ada@example.com'$$), '100',
           'and for nobody else');
 SELECT is(pg_temp.ask('stranger', 'ada@example.com', '4'), 'closed', 'strangers'' requests send no mail');
 SELECT is(pg_temp.ask('eves2', 'ada@example.com', '4', hint => 'bob@example.com'), 'closed',
@@ -37,8 +37,8 @@ SELECT is(pg_temp.ask('mine2', 'ada@example.com', '4', hint => 'ada@example.com'
 SELECT is(pg_temp.redeem('ada@example.com', 'mine', '1'), 'ok', 'and its owner is in');
 SELECT is(pg_temp.devices(), '0 false', 'a success of the device ends its own row');
 SELECT is(pg_temp.sql($$SELECT consecutive || ' ' || (locked_until > now()) FROM postern.code_guard
-                      WHERE email_key = 'ada@example.com'$$), '100 true', 'and not that of strangers');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.login_code WHERE email_key = 'ada@example.com'$$), '0',
+                      WHERE address_key = 'ada@example.com'$$), '100 true', 'and not that of strangers');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.login_code WHERE address_key = 'ada@example.com'$$), '0',
           'all codes of the address are spent');
 
 -- A device has a hundred of its own.
@@ -57,7 +57,7 @@ SELECT is(pg_temp.devices(), '0 false', 'open again');
 SELECT lives_ok($$SELECT postern.forget_wrong_codes(pg_temp.realm(), 'ada@example.com', pg_temp.sub('ada@example.com'),
                                                     NULL)$$, 'a passkey opens it for strangers');
 SELECT is(pg_temp.sql($$SELECT consecutive || ' ' || (locked_until IS NULL) FROM postern.code_guard
-                      WHERE email_key = 'ada@example.com'$$), '0 true', 'open for everybody');
+                      WHERE address_key = 'ada@example.com'$$), '0 true', 'open for everybody');
 
 -- An administrator.
 SELECT is(pg_temp.close_for_strangers('ada@example.com'), '1', 'closed for strangers');
@@ -72,16 +72,18 @@ SELECT is(pg_temp.ask('u1', 'ada@example.com', '1'), 'sent', 'and strangers');
 
 -- A resend does not lose the device.
 SELECT is(pg_temp.ask('r1', 'ada@example.com', '1', hint => 'ada@example.com'), 'sent', 'a code for the device');
-SELECT is(pg_temp.sql($$UPDATE postern.login_code SET created_at = created_at - interval '61 s' RETURNING 1$$), '1',
+SELECT is(pg_temp.sql($$WITH c AS (UPDATE postern.login_code SET created_at = created_at - interval '61 s')
+                      UPDATE postern.sign_in_request SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
           'a minute later');
 SELECT is(pg_temp.ask('r1', 'ada@example.com', '2', resend => true), 'sent', 'resent without a hint');
-SELECT is(pg_temp.sql($$SELECT device = pg_temp.uu('phone') FROM postern.auth_session WHERE id = pg_temp.b16('r1')$$),
+SELECT is(pg_temp.sql($$SELECT device = pg_temp.uu('phone') FROM postern.sign_in_request WHERE id = pg_temp.b16('r1')$$),
           'true', 'is the device''s still');
-SELECT is(pg_temp.sql($$UPDATE postern.login_code SET created_at = created_at - interval '61 s' RETURNING 1$$), '1',
+SELECT is(pg_temp.sql($$WITH c AS (UPDATE postern.login_code SET created_at = created_at - interval '61 s')
+                      UPDATE postern.sign_in_request SET last_send_at = last_send_at - interval '61 s' RETURNING 1$$), '1',
           'another minute later');
 SELECT is(pg_temp.ask('r1', 'ada@example.com', '3', resend => true, hint => 'bob@example.com', source => '203.0.113.1'),
           'sent', 'nor with another''s hint');
-SELECT is(pg_temp.sql($$SELECT device = pg_temp.uu('phone') FROM postern.auth_session WHERE id = pg_temp.b16('r1')$$),
+SELECT is(pg_temp.sql($$SELECT device = pg_temp.uu('phone') FROM postern.sign_in_request WHERE id = pg_temp.b16('r1')$$),
           'true', 'it is');
 SELECT is(pg_temp.sql($$DELETE FROM postern.login_code RETURNING 1$$), '1', 'put away');
 SELECT is(string_agg(pg_temp.ask('own' || n, 'ada@example.com', n::text, hint => 'ada@example.com'), ','),

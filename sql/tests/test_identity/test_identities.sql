@@ -27,18 +27,18 @@ SELECT is(admin.put_test_identity('a', 'Review@example.com', 'app', '41830572'),
 SELECT results_eq($$SELECT email, client_id, state, expires_at - now() FROM admin.test_identities$$,
                   $$VALUES ('Review@example.com', 'app', 'pending', interval '30 days')$$, 'it waits for a server');
 SELECT is((SELECT email_verified || ' ' || postern.is_test_identity(id) || ' ' || enabled FROM postern.user_account
-           WHERE email_key = 'review@example.com'), 'false true true', 'a user of its own, marked');
+           WHERE address_key = 'review@example.com'), 'false true true', 'a user of its own, marked');
 SELECT is((SELECT count(*) FROM postern.user_account WHERE postern.is_test_identity(id)), 1::bigint, 'nobody else is');
 SELECT is((SELECT count(*) FROM postern.audit_event WHERE event = 'test_identity_created'
            AND detail ->> 'new_code' = 'true' AND detail::text !~ '41830572'), 1::bigint, 'audited, without the code');
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.redeem('review@example.com', NULL, '41830572'), 'refused unknown',
           'before it is keyed nothing opens');
-SELECT is((SELECT string_agg(email_key || ' ' || code, ',') FROM postern.pending_test_codes()),
+SELECT is((SELECT string_agg(address_key || ' ' || code, ',') FROM postern.pending_test_codes()),
           'review@example.com 41830572', 'a server finds it');
-SELECT is((SELECT postern.key_test_code(realm_id, user_id, 'another', pg_temp.b16('salt'), pg_temp.h('x'))
+SELECT is((SELECT postern.store_test_code(realm_id, user_id, 'another', pg_temp.b16('salt'), pg_temp.h('x'), NULL)
            FROM postern.pending_test_codes()), false, 'what was keyed must be what waits');
-SELECT is((SELECT postern.key_test_code(realm_id, user_id, code, pg_temp.b16('salt'), pg_temp.h(code))
+SELECT is((SELECT postern.store_test_code(realm_id, user_id, code, pg_temp.b16('salt'), pg_temp.h(code), NULL)
            FROM postern.pending_test_codes()), true, 'and keys it');
 SELECT is((SELECT count(*) FROM postern.pending_test_codes()), 0::bigint, 'then the code is gone');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.test_identity AS t WHERE t::text ~ '41830572'$$), '0',
@@ -49,7 +49,7 @@ SELECT is(pg_temp.sql($$SELECT consecutive FROM postern.code_guard$$), '1',
 SELECT is(pg_temp.redeem('review@example.com', NULL, '41830572'), 'ok', 'the right one signs in')
   FROM generate_series(1, 3);
 SELECT is(pg_temp.ask('h', 'review@example.com', '111111'), 'test_identity', 'asking sends nothing');
-SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.mail_outbox$$), '0', 'no mail');
+SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.message_outbox$$), '0', 'no mail');
 SELECT is(pg_temp.redeem('review@example.com', 'h', '111111'), 'refused wrong',
           'the code that would have been sent is none');
 SELECT is(pg_temp.redeem('review@example.com', 'h', '41830572'), 'ok', 'the handle opens the fixed code')
@@ -68,7 +68,7 @@ RESET ROLE;
 SELECT throws_ok($$SELECT admin.put_user('a', 'review@example.com', email_verified => true)$$, '22023',
                  'email_verified true is not for a test identity', 'it is never verified');
 SELECT throws_ok($$UPDATE postern.user_account SET id = postern.test_identity_id()
-                 WHERE email_key = 'ada@example.com'$$, '23514', NULL, 'a verified user never becomes one');
+                 WHERE address_key = 'ada@example.com'$$, '23514', NULL, 'a verified user never becomes one');
 SELECT throws_ok($$SELECT admin.delete_test_identity('a', 'ada@example.com')$$, '22023', NULL,
                  'an ordinary user is not deleted as one');
 SELECT throws_ok($$SELECT pending_code FROM admin.test_identities$$, '42703', NULL, 'the view has no code');
@@ -87,7 +87,7 @@ SELECT is(pg_temp.redeem('review@example.com', NULL, '41830572'), 'ok', 'the sec
 DELETE FROM postern.code_guard;
 SELECT is(admin.put_test_identity('a', 'review@example.com', 'second', '73016248'), NULL, 'a new code');
 SELECT is(pg_temp.redeem('review@example.com', NULL, '41830572'), 'refused expired', 'ends the old one at once');
-SELECT ok(postern.key_test_code(realm_id, user_id, code, pg_temp.b16('salt2'), pg_temp.h(code)), 'keyed')
+SELECT ok(postern.store_test_code(realm_id, user_id, code, pg_temp.b16('salt2'), pg_temp.h(code), NULL), 'keyed')
   FROM postern.pending_test_codes();
 SELECT is(pg_temp.redeem('review@example.com', NULL, '41830572'), 'refused wrong', 'for good');
 SELECT is(pg_temp.redeem('review@example.com', NULL, '73016248'), 'ok', 'the new one opens');
@@ -102,7 +102,7 @@ SELECT ok((SELECT count(*) FROM postern.session WHERE revoked_at IS NULL AND pos
 SELECT lives_ok($$SELECT postern.sweep(1000)$$, 'which comes');
 SELECT is((SELECT count(*) FROM postern.session WHERE revoked_at IS NULL AND postern.is_test_identity(user_id)),
           0::bigint, 'they are ended');
-SELECT is((SELECT enabled FROM postern.user_account WHERE email_key = 'review@example.com'), false,
+SELECT is((SELECT enabled FROM postern.user_account WHERE address_key = 'review@example.com'), false,
           'the user is disabled');
 SELECT is((SELECT count(*) FROM postern.login_code WHERE is_test), 0::bigint, 'the code is deleted');
 SELECT is((SELECT state FROM admin.test_identities), 'ended', 'and the view says so');
@@ -110,8 +110,8 @@ SELECT is((SELECT count(*) FROM postern.audit_event WHERE event = 'test_identity
 SELECT is(pg_temp.ask('h3', 'review@example.com', '111111'), 'test_identity', 'asked again nothing is sent');
 SELECT matches(admin.put_test_identity('a', 'review@example.com', 'second', expires_at => now() + interval '1 day'),
                '^[0-9]{8}$', 'put again it gets a code drawn at random');
-SELECT is((SELECT enabled FROM postern.user_account WHERE email_key = 'review@example.com'), true, 'and lives again');
-SELECT ok(postern.key_test_code(realm_id, user_id, code, pg_temp.b16('salt3'), pg_temp.h('1')), 'keyed')
+SELECT is((SELECT enabled FROM postern.user_account WHERE address_key = 'review@example.com'), true, 'and lives again');
+SELECT ok(postern.store_test_code(realm_id, user_id, code, pg_temp.b16('salt3'), pg_temp.h('1'), NULL), 'keyed')
   FROM postern.pending_test_codes();
 SELECT is(pg_temp.redeem('review@example.com', NULL, '1'), 'ok', 'and opens');
 SELECT lives_ok($$SELECT admin.delete_test_identity('a', 'review@example.com')$$, 'deleted');
@@ -122,13 +122,13 @@ SELECT is((SELECT count(*) FROM postern.user_account WHERE postern.is_test_ident
 
 -- It goes with its client and its realm.
 SELECT isnt(admin.put_test_identity('a', 'review@example.com', 'app'), NULL, 'one more');
-SELECT ok(postern.key_test_code(realm_id, user_id, code, pg_temp.b16('salt4'), pg_temp.h('1')), 'keyed')
+SELECT ok(postern.store_test_code(realm_id, user_id, code, pg_temp.b16('salt4'), pg_temp.h('1'), NULL), 'keyed')
   FROM postern.pending_test_codes();
 DELETE FROM postern.client WHERE client_id = 'app' AND realm_id = pg_temp.realm();
 SELECT is((SELECT count(*) FROM postern.user_account WHERE postern.is_test_identity(id)) + (SELECT count(*)
     FROM postern.login_code), 0::bigint, 'the client takes it along');
 SELECT isnt(admin.put_test_identity('a', 'review@example.com', 'second'), NULL, 'one more');
-SELECT ok(postern.key_test_code(realm_id, user_id, code, pg_temp.b16('salt5'), pg_temp.h('1')), 'keyed')
+SELECT ok(postern.store_test_code(realm_id, user_id, code, pg_temp.b16('salt5'), pg_temp.h('1'), NULL), 'keyed')
   FROM postern.pending_test_codes();
 DELETE FROM postern.realm WHERE slug = 'a';
 SELECT is((SELECT count(*) FROM postern.test_identity) + (SELECT count(*) FROM postern.login_code), 0::bigint,

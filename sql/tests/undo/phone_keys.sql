@@ -9,7 +9,7 @@ SELECT admin.put_service_account('a', 'srv', 'srv'), admin.grant_permission('a',
 SELECT set_config('test.holder', pg_temp.sub('holder@example.com')::text, true) \g /dev/null
 SELECT admin.put_identifier('a', pg_temp.sub('holder@example.com'), 'email', 'second@example.com') \g /dev/null
 \ir ../helpers/possession.psql
-SELECT postern.begin_proof_store(), pg_sleep(0.01) \g /dev/null
+SELECT postern.begin_proof_store('-infinity'), pg_sleep(0.01) \g /dev/null
 CREATE FUNCTION pg_temp.holder() RETURNS uuid LANGUAGE sql STABLE AS $$ SELECT current_setting('test.holder')::uuid $$;
 CREATE FUNCTION pg_temp.proves(id text, key text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
@@ -19,7 +19,7 @@ END
 $$;
 -- The newest link of a mailbox.
 CREATE FUNCTION pg_temp.link_of(address text) RETURNS uuid LANGUAGE sql AS $$
-    SELECT (m.detail ->> 'undo')::uuid FROM postern.mail_outbox AS m
+    SELECT (m.detail ->> 'undo')::uuid FROM postern.message_outbox AS m
      WHERE m.recipient = address AND m.template = 'phone-key-added' ORDER BY m.created_at DESC, m.detail ->> 'undo' LIMIT 1 $$;
 CREATE FUNCTION pg_temp.page(link uuid) RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, kind, label, source) FROM postern.undo_page(pg_temp.realm(), link, '{}', '{}', '{}', '{}', '{}') $$;
@@ -41,7 +41,7 @@ SELECT is(pg_temp.after($$UPDATE postern.undo_link SET expires_at = now()$$,
 SELECT is((SELECT DISTINCT expires_at - created_at FROM postern.undo_link), interval '7 days', 'which are its time');
 SELECT is(pg_temp.undo(pg_temp.link_of('holder@example.com'), pg_temp.other()), 'gone', 'another realm has none of that id');
 SELECT is(pg_temp.proves('p2', 'k2'), 'passed 0 passed', 'another device proves it, too');
-UPDATE postern.mail_outbox SET created_at = created_at - interval '1 minute'
+UPDATE postern.message_outbox SET created_at = created_at - interval '1 minute'
  WHERE detail ->> 'undo' IN (SELECT id::text FROM postern.undo_link WHERE target = pg_temp.device('k1'));
 SELECT pg_temp.sign_in('session', 'holder@example.com') \g /dev/null
 SELECT is(pg_temp.undo(pg_temp.link_of('second@example.com')), 'undone', 'the second link');
@@ -54,7 +54,7 @@ SELECT is(pg_temp.undo(pg_temp.link_of('holder@example.com')), 'gone', 'and the 
 SELECT is((SELECT string_agg(event || ' ' || coalesce(detail ->> 'kind', detail ->> 'reason'), ', ' ORDER BY id) FROM postern.audit_event
             WHERE event IN ('key_revoked', 'factor_undone', 'user_signed_out')),
           'key_revoked owner, factor_undone phone-key, user_signed_out factor_undone', 'the log says so');
-SELECT is((SELECT count(*)::int FROM postern.mail_outbox WHERE template = 'device-removed'), 2, 'and all addresses are told');
+SELECT is((SELECT count(*)::int FROM postern.message_outbox WHERE template = 'device-removed'), 2, 'and all addresses are told');
 
 -- A key that is a trusted device as well stays one.
 UPDATE postern.device_key SET user_id = pg_temp.holder(), display_name = 'd', added_at = now(), client = pg_temp.client('app')

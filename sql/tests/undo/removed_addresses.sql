@@ -55,7 +55,7 @@ CREATE FUNCTION pg_temp.begins(days integer DEFAULT 100) RETURNS void LANGUAGE s
     DELETE FROM postern.totp_factor;
     DELETE FROM postern.passkey;
     DELETE FROM postern.device_key;
-    DELETE FROM postern.mail_outbox;
+    DELETE FROM postern.message_outbox;
     UPDATE postern.user_identifier SET added_at = now() - make_interval(days => days),
            proved_at = now() - make_interval(days => days) WHERE user_id = pg_temp.ada() $$;
 CREATE FUNCTION pg_temp.enrols(days integer DEFAULT 0) RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
@@ -92,7 +92,7 @@ SELECT pg_temp.given_up('a second factor', '{otp,mfa}', 'totp');
 SELECT pg_temp.given_up('a passkey', '{hwk,user,mfa}', 'passkey');
 SELECT pg_temp.given_up('a trusted device', '{pop}', 'device');
 SELECT pg_temp.given_up('an approval by one', '{pop,mca}', 'device');
-SELECT is(pg_temp.sql($$SELECT string_agg(recipient, ',' ORDER BY recipient) FROM postern.mail_outbox
+SELECT is(pg_temp.sql($$SELECT string_agg(recipient, ',' ORDER BY recipient) FROM postern.message_outbox
     WHERE template = 'identifier-removed'$$), 'Ada@example.com,new@example.com', 'both mailboxes are told');
 
 -- A session that has proven an address alone may be a thief's: both mailboxes can undo.
@@ -209,12 +209,12 @@ SELECT is(pg_temp.has(), 'ada@example.com *new@example.com', 'an administrator g
 -- A number, and what the account has left.
 SELECT pg_temp.begins(), pg_temp.adds('+4366412345678', 1) \g /dev/null
 SELECT is(pg_temp.removes('+4366412345678', '{otp}'), 'removed', 'a number is removed');
-SELECT is(pg_temp.sql($$SELECT string_agg(recipient || ' ' || (detail ? 'undo'), ',' ORDER BY recipient) FROM postern.mail_outbox
+SELECT is(pg_temp.sql($$SELECT string_agg(recipient || ' ' || (detail ? 'undo'), ',' ORDER BY recipient) FROM postern.message_outbox
     WHERE template = 'identifier-removed'$$), '+4366412345678 true,Ada@example.com true', 'both are told, with a link each');
 
 SELECT pg_temp.begins(), pg_temp.adds('+4366412345678', 1),
        postern.tell_of_removed_identifier(pg_temp.realm(), pg_temp.ada(), 'phone', '+4366412345678', true) \g /dev/null
-SELECT is(pg_temp.sql($$SELECT string_agg(recipient || ' ' || (detail ? 'undo'), ',' ORDER BY recipient) FROM postern.mail_outbox
+SELECT is(pg_temp.sql($$SELECT string_agg(recipient || ' ' || (detail ? 'undo'), ',' ORDER BY recipient) FROM postern.message_outbox
     WHERE template = 'identifier-removed'$$), '+4366412345678 false,Ada@example.com false', 'without contest, without a link');
 
 -- As long as the account can take it back no other account gets it: it is often a thief's, who reads the mailbox.
