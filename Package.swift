@@ -29,6 +29,7 @@ let standAlone: [LinkerSetting] = [
         [
             "-static-stdlib", "-lFoundation", "-lCoreFoundation", "-lFoundationInternationalization",
             "-lFoundationEssentials", "-l_FoundationCShims", "-l_FoundationCollections", "-l_FoundationICU",
+            "-lswiftSynchronization",
         ], .when(platforms: [.linux], configuration: .release))
 ]
 
