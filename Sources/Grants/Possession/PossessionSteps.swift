@@ -29,20 +29,23 @@ public struct PossessionSteps: Sendable {
     private let store: PossessionStore
     private let signals: PossessionSignals
     private let limiter: RateLimiter
+    private let turns: Turns
     private let keyring: Keyring
     private let testCodes: TestNumberCodes
     private let wakeDelivery: @Sendable () -> Void
 
     /// - Parameters:
+    ///   - turns: messages of one realm, and codes for one transaction, wait in memory and not on a connection each.
     ///   - testCodes: the codes of test numbers.
     ///   - wakeDelivery: called when a message was queued.
     public init(
-        store: PossessionStore, signals: PossessionSignals, limiter: RateLimiter, keyring: Keyring,
+        store: PossessionStore, signals: PossessionSignals, limiter: RateLimiter, turns: Turns, keyring: Keyring,
         testCodes: TestNumberCodes, wakeDelivery: @escaping @Sendable () -> Void
     ) {
         self.store = store
         self.signals = signals
         self.limiter = limiter
+        self.turns = turns
         self.keyring = keyring
         self.testCodes = testCodes
         self.wakeDelivery = wakeDelivery
@@ -148,7 +151,7 @@ public struct PossessionSteps: Sendable {
             mail: try code.payload.sealed(under: keyring, realm: realm.id), template: code.payload.template,
             app: realm.app?.slug, locale: locale)
         let said = try await admitting(request, isCounted: facts.isTest || hasPermits) { permits in
-            try await store.send(message, permits: permits)
+            try await turns.run("possession|\(realm.id)") { try await store.send(message, permits: permits) }
         }
         let after = try PossessionFacts(said.facts)
         switch said.outcome {
@@ -170,10 +173,13 @@ public struct PossessionSteps: Sendable {
     public func check(_ entry: Entry, code: TypedCode) async throws -> PossessionFacts {
         try Self.require(entry.facts, in: ["sent"])
         let phone = entry.facts.phone ?? ""
-        let said = try await store.check(
-            realm: entry.realm.id, id: entry.facts.id, key: entry.proof.thumbprint,
-            keyed: keyring.keys.map { PossessionCode.keyed(code, entry.facts.id, phone, entry.realm, $0) },
-            testKeyed: entry.facts.isTest ? try await testCodes.candidates(code, entry.facts, entry.realm) : [])
+        let testKeyed = entry.facts.isTest ? try await testCodes.candidates(code, entry.facts, entry.realm) : []
+        let said = try await turns.run("possession|\(entry.facts.id)") {
+            try await store.check(
+                realm: entry.realm.id, id: entry.facts.id, key: entry.proof.thumbprint,
+                keyed: keyring.keys.map { PossessionCode.keyed(code, entry.facts.id, phone, entry.realm, $0) },
+                testKeyed: testKeyed)
+        }
         let facts = try PossessionFacts(said.facts)
         switch said.outcome {
         case "passed": return facts

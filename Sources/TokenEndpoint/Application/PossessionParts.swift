@@ -9,8 +9,8 @@ struct PossessionParts {
     let factor: PossessionFactor
 
     init(
-        _ database: Database, signingKeys: SigningKeys, realms: RealmDirectory, limiter: RateLimiter, keyring: Keyring,
-        post: @escaping PossessionSignals.Post, wakeDelivery: @escaping @Sendable () -> Void,
+        _ database: Database, signingKeys: SigningKeys, realms: RealmDirectory, limiter: RateLimiter, turns: Turns,
+        keyring: Keyring, post: @escaping PossessionSignals.Post, wakeDelivery: @escaping @Sendable () -> Void,
         databaseClock: DatabaseClock
     ) {
         let store = PossessionStore(database)
@@ -21,7 +21,7 @@ struct PossessionParts {
             signals: PossessionSignals(
                 hooks: HookTokens(keys: signingKeys, realms: realms, clock: { databaseClock.now }), keyring: keyring,
                 post: post),
-            limiter: limiter, keyring: keyring,
+            limiter: limiter, turns: turns, keyring: keyring,
             testCodes: TestNumberCodes(store: TestIdentityStore(database), keyring: keyring), wakeDelivery: wakeDelivery
         )
         factor = PossessionFactor(store: store, tokens: tokens)

@@ -73,7 +73,7 @@ extension Server {
                 logger.error("two clusters have a realm with the same host", metadata: ["host": "\(host)"])
             })
         let possession = PossessionParts(
-            database, signingKeys: signingKeys, realms: realms, limiter: limiter, keyring: keyring,
+            database, signingKeys: signingKeys, realms: realms, limiter: limiter, turns: turns, keyring: keyring,
             post: parts.postSignal, wakeDelivery: wakeDelivery, databaseClock: databaseClock)
         let approvalStore = ApprovalStore(database)
         let backchannelGrant = BackchannelGrant(store: approvalStore, signIn, issuer: issuer)

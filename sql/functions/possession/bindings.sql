@@ -45,7 +45,7 @@ BEGIN
         VALUES (t.realm_id, CASE WHEN v_before.phone IS NULL THEN 'possession_bound' ELSE 'possession_rebound' END,
                 t.client, t.source, jsonb_build_object('correlation_id', t.id, 'device', v_id));
     END IF;
-    IF postern.bound_phone(v_before, t.client) IS DISTINCT FROM t.phone THEN
+    IF v_before.phone IS DISTINCT FROM t.phone OR postern.bound_phone(v_before, t.client) IS NULL THEN
         PERFORM postern.tell_of_phone_key(t, v_id);
     END IF;
     RETURN v_id;

@@ -78,8 +78,9 @@ BEGIN
         'test_key', (SELECT jsonb_build_object('id', d.id, 'sealed', encode(d.sealed, 'hex')) FROM postern.data_key AS d
                       WHERE d.realm_id = t.realm_id AND d.id = v_test.data_key AND v_test.pending_code IS NULL),
         'numbers', t.numbers,
-        'knows_key', postern.bound_phone(v_key, t.client) IS NOT NULL AND NOT t.detail ? 'rebind'
-                     AND coalesce((t.detail ->> 'device_id')::uuid = v_key.id, true),
+        'knows_key', CASE WHEN v_key.phone IS NULL THEN false
+                          ELSE postern.bound_phone(v_key, t.client) IS NOT NULL AND NOT t.detail ? 'rebind'
+                               AND coalesce((t.detail ->> 'device_id')::uuid = v_key.id, true) END,
         'device_id', t.device_id,
         'prove_id', CASE WHEN t.state IN ('passed', 'redeemed')
             THEN (SELECT i.id FROM postern.phone_identity AS i WHERE i.realm_id = t.realm_id AND i.phone = t.phone)
