@@ -9,11 +9,6 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
-/// `webauthn` or `dpop`: compiles the switch of `scripts/prove-webauthn-steps` or `scripts/prove-dpop-checks` into the
-/// verifier; no product is built with it. `checks`: what `scripts/prove-swift-checks` tests.
-let proven = Context.environment["POSTERN_STEP_PROOF"]
-let stepProof: [SwiftSetting] = proven == nil ? [] : [.define("POSTERN_STEP_PROOF")]
-
 /// Coverage for libFuzzer in the code under test; not in the C libraries, which would only slow it down.
 let fuzzed: [SwiftSetting] = Context.environment["POSTERN_FUZZ"] == nil ? [] : [.unsafeFlags(["-sanitize=fuzzer"])]
 
@@ -93,8 +88,7 @@ let package = Package(
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ],
-            swiftSettings: settings + [.enableExperimentalFeature("Lifetimes"), .strictMemorySafety()] + stepProof
-                + fuzzed
+            swiftSettings: settings + [.enableExperimentalFeature("Lifetimes"), .strictMemorySafety()] + fuzzed
         ),
         // An authenticator in software: the tests' counterpart, and the client of `postern try passkey`.
         .target(
@@ -152,7 +146,7 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
-            swiftSettings: settings + stepProof + fuzzed + testable
+            swiftSettings: settings + fuzzed + testable
         ),
         .target(
             name: "DPoPFuzzTargets",
@@ -321,31 +315,16 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
-// Tools that ordinary builds do not see. With fuzzing or a step proof the package holds the verifiers alone, so that it
-// is quick.
-let ofWebAuthn: Set<String> = [
-    "COpenSSL", "Encoding", "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets", "WebAuthnVerifyTests",
-]
-let ofDPoP: Set<String> = [
-    "COpenSSL", "Encoding", "WebAuthnVerify", "CLibPQ", "CEpoll", "CIDN2", "CPhoneNumber", "EmbedFiles", "embed-files",
-    "Persistence", "Grants", "DPoPFuzzTargets", "GrantsFuzzTargets", "TestSupport", "GrantsTests",
-]
-let ofEndpoint: Set<String> = ["Texts", "Telemetry", "TokenEndpoint", "EndpointFuzzTargets"]
-let ofChecks: Set<String> = [
-    "CCurl", "Delivery", "HostedPages", "DeliveryTests", "TokenEndpointTests",
-]
-if Context.environment["POSTERN_FUZZ"] != nil || proven != nil {
-    let kept =
-        switch proven {
-        case "dpop": ofDPoP
-        case "checks": ofDPoP.union(ofEndpoint).union(ofChecks)
-        case .some: ofWebAuthn
-        case nil: ofWebAuthn.union(ofDPoP).union(ofEndpoint)
-        }
+// Tools that ordinary builds do not see. With fuzzing the package holds what is fuzzed alone, so that it is quick.
+if Context.environment["POSTERN_FUZZ"] != nil {
+    let kept: Set<String> = [
+        "COpenSSL", "Encoding", "WebAuthnVerify", "SoftwareAuthenticator", "WebAuthnFuzzTargets",
+        "CLibPQ", "CEpoll", "CIDN2", "CPhoneNumber", "EmbedFiles", "embed-files", "Persistence", "Grants",
+        "DPoPFuzzTargets", "GrantsFuzzTargets",
+        "Texts", "Telemetry", "TokenEndpoint", "EndpointFuzzTargets",
+    ]
     package.products = []
     package.targets = package.targets.filter { kept.contains($0.name) }
-}
-if Context.environment["POSTERN_FUZZ"] != nil {
     package.targets += [
         .systemLibrary(name: "CLibFuzzer", path: "Fuzz/CLibFuzzer"),
         .target(name: "FuzzDriver", dependencies: ["CLibFuzzer"], path: "Fuzz/Driver", swiftSettings: settings),

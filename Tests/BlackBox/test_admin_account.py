@@ -115,7 +115,7 @@ def test_an_address_is_changed(world, realm, app, nodes):
     app.ask(old)
     app.ask(new)
     # A request is decided when its answer has left.
-    while world.cluster.sql(f"SELECT FROM postern.auth_session WHERE pending AND email_key IN ('{old}', '{new}')"):
+    while world.cluster.sql(f"SELECT 1 FROM postern.auth_session WHERE pending AND email_key IN ('{old}', '{new}')"):
         time.sleep(0.02)
     world.admin.call("put_user", realm.slug, new, email_verified=True)
     token = app.sign_in(new)["access_token"]

@@ -50,7 +50,7 @@ def test_a_link_of_somebody_else_replaces_who_is_signed_in(realm):
     session.browser.open(path)
     assert session.browser.page.step == "continue-link"
     shown = session.browser.answer.body.decode()
-    assert second in shown.replace("<wbr>", "") and first not in shown.replace("<wbr>", ""), shown
+    assert second in shown and first not in shown, shown
     session.browser.submit("continue")
     tokens = session.flow.exchange(session.browser.members["code"]).json()
     assert session.flow.app.userinfo(tokens["access_token"]).json()["email"] == second

@@ -5,26 +5,27 @@ import time
 
 import pytest
 
-from harness import trusted
+from harness import authenticator, trusted
 from harness.app import FULL_SCOPE
 from harness.approvals import CIBA, Device, ask, poll, switch_on
 from harness.codeflow import Flow, hosted
 from harness.dpop import DPoPApp
 from harness.links import Links
+from harness.possession import coded, furnished, possession, signs_in
 from harness.postgres import literal
 from harness.service import ask as ask_service, service
 from test_cotter import PERMISSIONS, Cotter
 
 ANSWERS = {
     "client": (401, "invalid_client"), "permission": (400, "unauthorized_client"), "switch": (400, "unsupported_grant_type"),
-    "realm": (503, "temporarily_unavailable"),
+    "realm": (503, "temporarily_unavailable"), "app": (400, "unsupported_grant_type"),
 }
 SWITCHES = {
-    "code": "native_grants_enabled", "link": "native_grants_enabled", "poll of a link": "native_grants_enabled",
+    "code": "native_grants_enabled", "code by address": "native_grants_enabled", "possession": "possession_enabled", "link": "native_grants_enabled", "poll of a link": "native_grants_enabled",
     "authorization code": "hosted_enabled", "approval": "approvals_enabled", "device": "approvals_enabled",
 }
 PERMISSION = {
-    "code": "gt:urn:cocoar:otp", "link": "gt:urn:cocoar:magic", "poll of a link": "gt:urn:cocoar:magic",
+    "code": "gt:urn:cocoar:otp", "code by address": "gt:urn:cocoar:otp", "possession": "gt:urn:postern:possession", "link": "gt:urn:cocoar:magic", "poll of a link": "gt:urn:cocoar:magic",
     "refresh": "gt:refresh_token", "refresh with a proof": "gt:refresh_token", "authorization code": "gt:authorization_code",
     "approval": "gt:" + CIBA, "device": "gt:urn:postern:device", "client credentials": "gt:client_credentials",
 }
@@ -32,7 +33,7 @@ PERMISSION = {
 
 @pytest.fixture(scope="module", name="realm")
 def _realm(world):
-    made = hosted(world.realm("late"), offer_passkey=False)
+    made = signs_in(furnished(possession(hosted(world.realm("late"), offer_passkey=False))))
     switch_on(made, "api")
     for name in ("app", "api"):
         world.admin.call("grant_permission", made.slug, made.client(name), variadic=["gt:urn:postern:device"])
@@ -49,8 +50,9 @@ def _realm(world):
     while "RS256" not in {key["alg"] for key in made.app().get("/.well-known/jwks").json()["keys"]}:
         assert time.monotonic() < deadline, "a realm with pages has an RS256 key"
         time.sleep(0.05)
-    world.settle()
-    return made
+    made.shop = made.put_app("shop")
+    yield made
+    made.phones.close()
 
 
 @contextlib.contextmanager
@@ -66,6 +68,9 @@ def unnoticed(realm, client, fault, permission, switch):
             f"UPDATE postern.client SET permissions = {literal(before)} WHERE {row}"),
         "switch": (f"UPDATE postern.realm SET {switch} = false WHERE {name}", f"UPDATE postern.realm SET {switch} = true WHERE {name}"),
         "realm": (f"UPDATE postern.realm SET enabled = false WHERE {name}", f"UPDATE postern.realm SET enabled = true WHERE {name}"),
+        "app": tuple(
+            f"UPDATE postern.app AS a SET {switch} = {value} FROM postern.realm AS r WHERE r.id = a.realm_id AND r.{name}"
+            for value in ("false", "true")),
     }[fault]
 
     def silently(statement):
@@ -78,14 +83,23 @@ def unnoticed(realm, client, fault, permission, switch):
         silently(undo)
 
 
-def attempts(realm, grant):
+def attempts(realm, grant, host=None):
     """The client's name, and a call that redeems something right, each time the same."""
     email = realm.user()
-    app = realm.app()
-    if grant == "code":
+    app = realm.app_on(host or realm.host)
+    if grant in ("code", "code by address", "registration code"):
+        if grant == "registration code":
+            email = realm.new_email()
         handle = app.ask(email).json()["AuthSession"]
         code = realm.world.mailbox.wait(email, kind="code").code
-        return "app", lambda: app.redeem(code, handle=handle)
+        return "app", lambda: app.redeem(code, email) if grant == "code by address" else app.redeem(code, handle=handle)
+    if grant == "possession":
+        _, phone, number, code = coded(realm)
+        realm.world.admin.call("put_user", realm.slug, phone=number)
+        assert phone.call("check", otp=code) == {"state": "passed"}
+        form = {"grant_type": "urn:postern:possession", "client_id": app.client_id, "auth_token": phone.token, "scope": "openid"}
+        bound = DPoPApp(app, phone.key)
+        return "app", lambda: bound.token(form)
     if grant in ("link", "poll of a link"):
         links = Links(app)
         link = links.link(email)
@@ -101,7 +115,7 @@ def attempts(realm, grant):
         token = bound.bound(email)["refresh_token"]
         return "app", lambda: bound.refresh(token)
     if grant == "authorization code":
-        flow = Flow(realm)
+        flow = Flow(realm, host=host)
         flow.sign_in(email)
         code = flow.code()
         return "app", lambda: flow.exchange(code)
@@ -127,7 +141,7 @@ def test_what_the_node_did_not_know_is_never_an_invalid_grant(realm, grant):
     """invalid_client, unauthorized_client, unsupported_grant_type, 503; afterwards what was presented is as good as before."""
     name, redeem = attempts(realm, grant)
     for fault, expected in ANSWERS.items():
-        if fault == "switch" and grant not in SWITCHES:
+        if fault == "app" or fault == "switch" and grant not in SWITCHES:
             continue
         with unnoticed(realm, realm.client(name), fault, PERMISSION[grant], SWITCHES.get(grant)):
             answer = redeem()
@@ -137,15 +151,39 @@ def test_what_the_node_did_not_know_is_never_an_invalid_grant(realm, grant):
     assert answer.status == 200, answer
 
 
-@pytest.mark.parametrize("fault", ["client", "permission"])
-def test_a_passkey_gets_the_same_answer(realm, fault):
-    """Its ceremony is spent by then, as by any answer."""
-    app, email = realm.app(), realm.user()
+@pytest.mark.parametrize("grant", ["code", "registration code", "link", "poll of a link", "device", "possession", "authorization code"])
+def test_the_switch_of_an_app_counts_on_its_host(realm, grant):
+    """The node has an old copy of it; afterwards what was presented is as good as before."""
+    switch = "hosted_enabled" if grant == "authorization code" else "native_grants_enabled"
+    name, redeem = attempts(realm, grant, realm.shop)
+    with unnoticed(realm, realm.client(name), "app", None, switch):
+        answer = redeem()
+    assert (answer.status, answer.error) == ANSWERS["app"], answer
+    answer = redeem()
+    assert answer.status == 200, answer
+
+
+@pytest.mark.parametrize("mutation", ["ok", "sig_without_hash", "uh_nobody", "spent", "malformed"])
+@pytest.mark.parametrize("fault", ["client", "permission", "switch", "realm", "app"])
+def test_a_passkey_gets_the_same_answer(realm, fault, mutation):
+    """Whatever the assertion is worth; its ceremony is not spent by it."""
+    app, email = realm.app_on(realm.shop), realm.user()
     _, credential = app.enroll(app.sign_in(email)["access_token"])
-    with unnoticed(realm, app.client_id, fault, "gt:urn:cocoar:passkey", None):
-        answer = app.try_passkey(credential)
+    ceremony = app.ceremony()
+    right = authenticator.assertion(ceremony["options"], credential)
+    presented = right
+    if mutation == "spent":
+        assert app.redeem_passkey(ceremony, right).status == 200
+    elif mutation == "malformed":
+        presented = "{}"
+    elif mutation != "ok":
+        presented = authenticator.assertion(ceremony["options"], credential, mutation)
+    with unnoticed(realm, app.client_id, fault, "gt:urn:cocoar:passkey", "native_grants_enabled"):
+        answer = app.redeem_passkey(ceremony, presented)
     assert (answer.status, answer.error) == ANSWERS[fault], answer
-    assert app.try_passkey(credential).status == 200
+    if mutation != "spent":
+        answer = app.redeem_passkey(ceremony, right)
+        assert answer.status == 200, answer
 
 
 def test_a_wrong_factor_tells_the_same(realm):

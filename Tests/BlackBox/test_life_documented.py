@@ -19,7 +19,23 @@ def test_the_document_shows_the_table():
     document = (ROOT / "docs/security.md").read_text()
     section = document[document.index("## The life of each credential"):]
     section = section[:section.index("\n## ", 3)]
-    shown = [[cell.strip() for cell in line.strip("|\n ").split("|")] for line in section.splitlines() if line.startswith("| ")]
+    shown = [[cell.strip() for cell in line.strip("|\n ").split("|")] for line in section.splitlines() if line.startswith("| ") and line.count("|") == 13]
     rows = table()
     assert len(rows) > 15 and all(len(row) == 12 for row in rows), rows
     assert shown[1:] == rows
+
+
+def test_everything_that_the_key_file_seals_is_in_the_document():
+    """Under its label of the source; what it is worth is a row of the table above, or nothing, and why."""
+    labels = []
+    for name in ("SealPurpose", "ServerKey"):
+        source = (ROOT / f"Sources/Persistence/Keys/{name}.swift").read_text()
+        labels += re.findall(r'case \.\w+: "([^"]+)"', source)
+    document = (ROOT / "docs/security.md").read_text()
+    section = document[document.index("\n| sealed | is worth |"):]
+    shown = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", section[:section.index("\n## ")], re.M)
+    shown = [pair for pair in shown if pair != ("sealed", "is worth")]
+    assert len(labels) > 15 and sorted(label for label, _ in shown) == sorted(labels)
+    rows = {row[0] for row in table()}
+    for label, worth in shown:
+        assert worth.startswith("nothing: ") or set(worth.split(", ")) <= rows, label

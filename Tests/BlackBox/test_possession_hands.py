@@ -1,6 +1,7 @@
 """What was proven by a phone number serves the person who had it then: the old key against the next owner of the number, proofs
 of one client at another, and proofs that outlive the account's sign-out."""
 
+import re
 import time
 
 import pytest
@@ -239,3 +240,24 @@ def test_a_test_number_leaves_nothing_behind(realm):
     admin.call("delete_test_number", realm.slug, number)
     _, phone, state = opened(realm, number, key)
     assert state == "open" and sign_in(realm, phone).json() == REFUSED, user
+
+
+def test_the_holder_takes_a_linked_device_away_by_the_link_in_the_mail(realm, world):
+    """GET and keep change nothing; undo ends the device's proof and every session, once."""
+    number, key, email = new_number(), ProofKey(), realm.user()
+    user = world.admin.call("put_identifier", realm.slug, email, "phone", number)
+    assert user
+    _, phone = proven(realm, number, key)
+    answer = sign_in(realm, phone)
+    assert answer.status == 200, answer
+    mail = world.mailbox.wait(email, kind="notice")
+    path = re.search(r"https://[^/\s]+(/undo/[A-Za-z0-9_-]+)", mail.text).group(1)
+    app = realm.app()
+    for page in (app.get(path), app.post(path, {"action": "keep"}), app.get(path)):
+        assert page.status == 200, page
+    assert number[-4:].encode() in app.get(path).body and number.encode() not in app.get(path).body
+    assert opened(realm, number, key)[2] == "passed"
+    assert app.post(path, {"action": "undo"}).status == 200
+    assert phone.app.userinfo(answer.json()["access_token"]).status == 401
+    assert opened(realm, number, key)[2] == "open", "the device needs a code again"
+    assert app.post(path, {"action": "undo"}).status == 400 and app.get(path).status == 400

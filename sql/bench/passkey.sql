@@ -3,7 +3,7 @@
 \set p 1 + (:i * 64 + :client_id) % 20000
 select outcome, passkey, user_handle, public_key, sign_count, backup_eligible, limit_ord, retry_after, granted
   from postern.begin_assertion(
-       bench.uid('realm',1), uuid_send(bench.uid('ceremony'||:run||':'||:client_id||':', :i)),
+       bench.uid('realm',1), bench.uid('client',:c), bench.grant_passkey(), NULL, uuid_send(bench.uid('ceremony'||:run||':'||:client_id||':', :i)),
        extract(epoch from now())::float8 + 300, 'bench.example.com', sha256(int4send(:p)), '{}', '{}', '{}', '{}',
        '{}');
 select outcome, reason, user_id, db_now, session_expires_at

@@ -26,7 +26,7 @@ CREATE INDEX mail_outbox_waiting ON postern.mail_outbox (not_before) WHERE state
 CREATE INDEX mail_outbox_expiring ON postern.mail_outbox (realm_id, expires_at) WHERE state = 'queued';
 
 DROP INDEX postern.auth_session_pending;
-CREATE INDEX auth_session_undecided ON postern.auth_session (realm_id, created_at) WHERE pending;
+CREATE INDEX auth_session_undecided ON postern.auth_session (realm_id, (hint_user IS NULL), created_at) WHERE pending;
 
 -- Decides a mail's priority, ends its time with that of the code or link in it, and bounds a realm's queue: 10,000 mails, of which
 -- registrations fill four fifths at most. What is over the bound is dropped without an error: the caller cannot do anything about it.

@@ -147,7 +147,7 @@ COMMENT ON COLUMN postern.pushed_request.expires_at IS 'Until when it can be ope
 COMMENT ON COLUMN postern.pushed_request.ends_at IS
     'When the row goes: with expires_at while it was not opened, then sign_in_lifetime after it was opened';
 COMMENT ON COLUMN postern.pushed_request.source IS 'Where it came from: what one source keeps unopened is bounded';
-DO $do$ BEGIN PERFORM postern.tenant_table('pushed_request', 'SELECT, INSERT, UPDATE', 'delete',
+DO $do$ BEGIN PERFORM postern.tenant_table('pushed_request', 'SELECT, INSERT, UPDATE, DELETE', 'delete',
     't.ends_at < now() OR t.used_at < now() - interval ''2 minutes'''); END $do$;
 
 CREATE TABLE postern.consent (

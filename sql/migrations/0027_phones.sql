@@ -56,7 +56,7 @@ CREATE TABLE postern.undo_link (
     created_at timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz NOT NULL DEFAULT now() + interval '7 days',
     used_at    timestamptz,
-    kind       text NOT NULL CHECK (kind IN ('passkey', 'totp', 'identifier', 'device', 'removal')),
+    kind       text NOT NULL CHECK (kind IN ('passkey', 'totp', 'identifier', 'device', 'phone-key', 'removal')),
     label      text NOT NULL CHECK (octet_length(label) <= 400),
     source     text,
     sent_to    text NOT NULL,

@@ -25,9 +25,11 @@ ALTER TABLE postern.transaction
     ADD COLUMN opened_at timestamptz,
     ADD COLUMN region text CONSTRAINT transaction_region CHECK (octet_length(region) <= 3),
     ADD COLUMN device_id uuid,
+    ADD COLUMN message uuid,
     ADD COLUMN test_outcome text CONSTRAINT transaction_test_outcome CHECK (test_outcome IN ('code', 'pass', 'fail'));
 COMMENT ON COLUMN postern.transaction.opened_at IS 'When the app had said hello with its key and signals were answered';
 COMMENT ON COLUMN postern.transaction.device_id IS 'The key that passed it';
+COMMENT ON COLUMN postern.transaction.message IS 'The last message that was queued for it (mail_outbox.id)';
 COMMENT ON COLUMN postern.transaction.test_outcome IS 'Of a test number: nothing is sent';
 
 -- The same person is the same for all clients of a realm, as long as the number is hers.

@@ -83,6 +83,7 @@ public struct AuthorizationCodeGrant: Grant {
             serverKey: issuer.keyring.newest.id)
         new.userAgent = request.userAgent
         new.proof = request.proof
+        new.app = realm.app?.slug
         let opened = new
         let outcome = try await limiter.admitting(.token, request.subjects, realm: realm) { permits in
             try await codes.redeem(presented, session: opened, permits: permits)

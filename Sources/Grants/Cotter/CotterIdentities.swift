@@ -60,6 +60,7 @@ public struct CotterIdentities: Sendable {
             refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)), source: source,
             serverKey: issuer.keyring.newest.id)
         new.userAgent = userAgent
+        new.app = realm.app?.slug
         let wanted = AuthorizationCodeStore.Presented(
             realm: realm.id, client: client.key, codeHash: code.hash(withChallenge: presented.challengeID),
             redirectURI: presented.redirectURL,

@@ -5,8 +5,9 @@ import Persistence
 /// Verifies proofs of possession (RFC 9449 §4.3) as far as that needs no database. There is no other definition of a
 /// right proof.
 ///
-/// The checks run in the order of ``DPoPCheck``: those that cost nothing come before the signature, and those that a
-/// nonce can mend come last. Single use and the binding of what is presented beside the proof are the statement's.
+/// The checks run in the order in which ``verify(_:method:url:accessToken:realm:rules:)`` names them: those that cost
+/// nothing come before the signature, and those that a nonce can mend come last. Single use and the binding of what is
+/// presented beside the proof are the statement's.
 public struct DPoPVerifier: Sendable {
     /// The nonces that it accepts and hands out.
     public let nonces: DPoPNonces
@@ -75,85 +76,91 @@ public struct DPoPVerifier: Sendable {
 
     // MARK: The checks, one function each
 
+    private static func require(_ condition: Bool, _ reason: String) throws(DPoPRefusal) {
+        guard condition else { throw .invalid(reason: reason) }
+    }
+
     private static func checkField(_ fields: [String]) throws(DPoPRefusal) -> String {
-        try DPoPCheck.field.require(fields.count == 1, "fields")
+        try require(fields.count == 1, "fields")
         let text = fields.first ?? ""
         let hasComma = text.utf8.withContiguousStorageIfAvailable { $0.contains(UInt8(ascii: ",")) }
-        try DPoPCheck.field.require(!(hasComma ?? text.utf8.contains(UInt8(ascii: ","))), "comma")
+        try require(!(hasComma ?? text.utf8.contains(UInt8(ascii: ","))), "comma")
         return text
     }
 
     private static func checkFormat(_ text: String) throws(DPoPRefusal) -> DPoPJWS {
-        try DPoPCheck.format.require(text.utf8.count <= DPoPJWS.maximumBytes, "length")
-        guard let jws = DPoPJWS(text) else { throw DPoPCheck.format.refusal("format") }
+        try require(text.utf8.count <= DPoPJWS.maximumBytes, "length")
+        guard let jws = DPoPJWS(text) else { throw .invalid(reason: "format") }
         return jws
     }
 
     /// The checks that depend on the text of the header alone.
     private static func checkHeader(_ jws: DPoPJWS) throws(DPoPRefusal) -> DPoPHeader {
-        guard let header = jws.header() else { throw DPoPCheck.format.refusal("format") }
+        guard let header = jws.header() else { throw .invalid(reason: "format") }
         try checkType(header)
-        let algorithm = header.text("alg").flatMap(ClientKey.Algorithm.init)
-        try DPoPCheck.algorithm.require(algorithm != nil, "alg")
-        return DPoPHeader(algorithm: algorithm ?? .es256, key: try checkKey(header, algorithm ?? .es256))
+        guard let algorithm = header.text("alg").flatMap(ClientKey.Algorithm.init) else {
+            throw .invalid(reason: "alg")
+        }
+        return DPoPHeader(algorithm: algorithm, key: try checkKey(header, algorithm))
     }
 
     private static func checkType(_ header: JOSEObject) throws(DPoPRefusal) {
         let type = header.text("typ")?.utf8.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }
-        try DPoPCheck.type.require(type == Array("dpop+jwt".utf8), "typ")
+        try require(type == Array("dpop+jwt".utf8), "typ")
         // Either would change what the rest means (RFC 7515 §4.1.11, RFC 7797 §3).
-        try DPoPCheck.type.require(!header.has("crit") && !header.has("b64"), "crit or b64")
+        try require(!header.has("crit") && !header.has("b64"), "crit or b64")
     }
 
     private static func checkAlgorithm(_ header: DPoPHeader, _ rules: DPoPRules) throws(DPoPRefusal) {
-        try DPoPCheck.algorithm.require(rules.admits(header.algorithm), "alg")
+        try require(rules.admits(header.algorithm), "alg")
     }
 
     private static func checkKey(
         _ header: JOSEObject, _ algorithm: ClientKey.Algorithm
     ) throws(DPoPRefusal) -> DPoPKey {
-        guard let jwk = header.object("jwk") else { throw DPoPCheck.key.refusal("jwk") }
-        try DPoPCheck.key.require(DPoPKey.privateMembers.allSatisfy { !jwk.has($0) }, "private key")
-        try DPoPCheck.key.require(jwk.isAbsent("alg", or: algorithm.rawValue), "alg of the key")
-        try DPoPCheck.key.require(jwk.isAbsent("use", or: "sig"), "use of the key")
-        guard let key = DPoPKey(jwk, algorithm) else { throw DPoPCheck.key.refusal("key") }
+        guard let jwk = header.object("jwk") else { throw .invalid(reason: "jwk") }
+        try require(DPoPKey.privateMembers.allSatisfy { !jwk.has($0) }, "private key")
+        try require(jwk.isAbsent("alg", or: algorithm.rawValue), "alg of the key")
+        try require(jwk.isAbsent("use", or: "sig"), "use of the key")
+        guard let key = DPoPKey(jwk, algorithm) else { throw .invalid(reason: "key") }
         return key
     }
 
     private static func checkClaims(_ jws: DPoPJWS, _ now: Double) throws(DPoPRefusal) -> DPoPClaims {
-        guard let claims = DPoPClaims(jws.payload) else { throw DPoPCheck.claims.refusal("claims") }
-        try DPoPCheck.claims.require((1...256).contains(claims.jti.utf8.count), "length of jti")
-        try DPoPCheck.claims.require(!claims.jti.utf8.contains(0), "NUL in jti")
-        try DPoPCheck.claims.require(claims.exp.map { $0 > now - leeway } ?? true, "exp")
-        try DPoPCheck.claims.require(claims.nbf.map { $0 <= now + leeway } ?? true, "nbf")
+        guard let claims = DPoPClaims(jws.payload) else { throw .invalid(reason: "claims") }
+        try require((1...256).contains(claims.jti.utf8.count), "length of jti")
+        try require(!claims.jti.utf8.contains(0), "NUL in jti")
+        try require(claims.exp.map { $0 > now - leeway } ?? true, "exp")
+        try require(claims.nbf.map { $0 <= now + leeway } ?? true, "nbf")
         return claims
     }
 
     private static func checkSignature(_ jws: DPoPJWS, _ key: DPoPKey) throws(DPoPRefusal) {
-        try DPoPCheck.signature.require(key.material.isValidJWSSignature(jws.signature, for: jws.input), "signature")
+        try require(key.material.isValidJWSSignature(jws.signature, for: jws.input), "signature")
     }
 
     private static func checkMethod(_ claims: DPoPClaims, _ method: String) throws(DPoPRefusal) {
-        try DPoPCheck.method.require(claims.htm.utf8.elementsEqual(method.utf8), "htm")
+        try require(claims.htm.utf8.elementsEqual(method.utf8), "htm")
     }
 
     private static func checkURL(_ claims: DPoPClaims, _ url: RequestedURL) throws(DPoPRefusal) {
-        try DPoPCheck.url.require(url.isNamed(by: claims.htu), "htu")
+        try require(url.isNamed(by: claims.htu), "htu")
     }
 
     private static func checkAccessToken(_ claims: DPoPClaims, _ accessToken: String?) throws(DPoPRefusal) {
         guard let accessToken else { return }
         let hash = Base64.urlEncode(Array(SHA256.hash(data: Array(accessToken.utf8))))
-        try DPoPCheck.accessToken.require(claims.ath?.utf8.elementsEqual(hash.utf8) ?? false, "ath")
+        try require(claims.ath?.utf8.elementsEqual(hash.utf8) ?? false, "ath")
     }
 
     /// - Returns: when the nonce was made; `nil` for a proof without one.
     private func checkNonce(_ claims: DPoPClaims, _ realm: Realm, _ now: Double) throws(DPoPRefusal) -> Double? {
         guard let nonce = claims.nonce else { return nil }
-        let time = nonces.time(of: nonce, realm: realm.id, at: now)
-        let lives = time.map { now - $0 <= Double(realm.dpop.nonceLifetime) } ?? false
-        guard DPoPCheck.nonce.holds(lives) else { throw nonceDue(time == nil ? "nonce" : "old nonce", realm: realm) }
-        return time ?? now
+        guard let time = nonces.time(of: nonce, realm: realm.id, at: now) else {
+            throw nonceDue("nonce", realm: realm)
+        }
+        guard now - time <= Double(realm.dpop.nonceLifetime) else { throw nonceDue("old nonce", realm: realm) }
+        return time
     }
 
     /// With a nonce, `iat` is not compared with the clock: so one retry mends a phone whose clock is wrong.
@@ -162,7 +169,7 @@ public struct DPoPVerifier: Sendable {
     ) throws(DPoPRefusal) {
         if isByNonce { return }
         let mayLackNonce = !realm.dpop.requiresNonce && rules == .standard
-        guard DPoPCheck.time.holds(mayLackNonce) else { throw nonceDue("no nonce", realm: realm) }
-        guard DPoPCheck.time.holds(abs(now - claims.iat) <= Self.leeway) else { throw nonceDue("iat", realm: realm) }
+        guard mayLackNonce else { throw nonceDue("no nonce", realm: realm) }
+        guard abs(now - claims.iat) <= Self.leeway else { throw nonceDue("iat", realm: realm) }
     }
 }

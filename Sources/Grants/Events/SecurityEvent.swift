@@ -71,7 +71,7 @@ enum SecurityEvent {
             switch detail.text("kind") {
             case "passkey": return passkey(detail)
             case "totp": return "app"
-            case "device": return "device"
+            case "device", "phone-key": return "device"
             default: return "identifier"
             }
         default: return "app"

@@ -40,7 +40,6 @@ public final class RateLimiter: Sendable {
                 switch part {
                 case .whole, .open: ""
                 case .reserve: "reserve|"
-                case .device: "device|"
                 }
             return "\(policy.rawValue)|\(dimension.rawValue)|\(part)\(value)"
         }

@@ -59,8 +59,6 @@ public struct RateLimit: Sendable, Equatable {
         case open
         /// The fifth that is kept for known devices.
         case reserve
-        /// Of messages to phones: the half of that fifth that known devices alone may use (postern.message_budgets).
-        case device
     }
 
     /// The limit of one part. A budget of fewer than five permits is not divided: `nil` for its reserve.
@@ -74,11 +72,6 @@ public struct RateLimit: Sendable, Equatable {
             return RateLimit(
                 permits: permits - reserve.permits, per: per, burst: burst - reserve.burst, enforced: enforced)
         case .reserve: return isDivided ? reserve : nil
-        case .device:
-            return isDivided
-                ? RateLimit(
-                    permits: reserve.permits - reserve.permits / 2, per: per,
-                    burst: reserve.burst - reserve.burst / 2, enforced: enforced) : nil
         }
     }
 }

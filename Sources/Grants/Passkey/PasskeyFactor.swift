@@ -59,9 +59,9 @@ public struct PasskeyFactor: Factor {
         let (ceremony, response) = (presented.ceremony, presented.response)
         let start = try await admission.admitting { permits in
             try await passkeys.beginAssertion(
-                realm: context.realm.id, ceremony: ceremony.id, expiresAt: Double(ceremony.expiresAt),
-                rpID: ceremony.rpID, credentialID: response?.id ?? [], proof: context.proof,
-                permits: permits)
+                realm: context.realm.id, client: context.client.key, permission: context.permission(for: grantType),
+                app: context.realm.app?.slug, ceremony: ceremony.id, expiresAt: Double(ceremony.expiresAt),
+                rpID: ceremony.rpID, credentialID: response?.id ?? [], proof: context.proof, permits: permits)
         }
         guard case .spent(let credential) = start else { throw refused("ceremony spent or expired") }
         guard let response else { throw refused("malformed assertion") }

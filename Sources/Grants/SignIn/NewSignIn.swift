@@ -46,6 +46,7 @@ struct NewSignIn: Sendable {
             serverKey: issuer.keyring.newest.id)
         record.userAgent = userAgent
         record.proof = proof
+        record.app = realm.app?.slug
         if let least = contexts.least {
             record.context = NewSession.Context(acr: contexts.met(by: amr)?.rawValue, level: Int32(least.level))
         }

@@ -101,9 +101,8 @@ struct RequestAdmission: Sendable {
         return budgets.compactMap { dimension, value in
             guard let value else { return nil }
             guard reserved.contains(dimension) else { return .init(dimension, value, part: .open, amount: 0) }
-            return request.hint == nil
-                ? .init(dimension, "attempts|\(value)|\(request.source)", part: .reserve)
-                : .init(dimension, value, part: .device, amount: 0)
+            let asker = request.hint.map { "device|\($0.session)" } ?? request.source
+            return .init(dimension, "attempts|\(value)|\(asker)", part: .reserve)
         }
     }
 }

@@ -5,9 +5,9 @@ import Persistence
 import Texts
 import TokenEndpoint
 
-/// `/undo/<token>`: the page behind the link in a notice of an added factor or a removed address. GET changes nothing,
-/// so that mail scanners do no harm; the POST of its form undoes the change. The token is the page's only state: no
-/// cookie.
+/// `/undo/<token>`: the page behind the link in a notice of an added factor, of a device that proves a number, or of a
+/// removed address. GET changes nothing, so that mail scanners do no harm; the POST of its form undoes the change. The
+/// token is the page's only state: no cookie.
 struct UndoRoutes: Sendable {
     let pages: SignInPages
     let offers: UndoOffers
@@ -72,6 +72,7 @@ struct UndoRoutes: Sendable {
         case .totp: texts["undo-totp"]
         case .identifier, .removal: offer.label
         case .device: texts["undo-device"]
+        case .phoneKey: [texts["undo-device"], offer.label].joined(separator: ": ")
         case nil: texts["undo-other"]
         }
     }

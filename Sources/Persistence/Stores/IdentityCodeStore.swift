@@ -56,7 +56,7 @@ public struct IdentityCodeStore: Sendable {
         let opened: Arguments = [
             "session": session.id, "token_salt": session.tokenSalt, "refresh_hash": session.refreshHash,
             "access_lifetime": session.accessTokenLifetime, "refresh_lifetime": session.refreshTokenLifetime,
-            "source": session.source, "user_agent": session.userAgent,
+            "source": session.source, "user_agent": session.userAgent, "app": session.app,
             "proof": session.proof?.asText(in: presented.realm), "server_key": session.serverKey,
         ]
         return try await database.one(Self.calls.redeem, code + opened + permits.arguments)

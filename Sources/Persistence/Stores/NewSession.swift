@@ -28,6 +28,9 @@ public struct NewSession: Sendable {
     /// What `acr_values` of the request asked for; `nil`: nothing.
     public var context: Context?
 
+    /// The App on whose host the request came: its own switch counts.
+    public var app: String?
+
     /// What `acr_values` means to the session.
     public struct Context: Sendable {
         let acr: String?
@@ -64,14 +67,14 @@ public struct NewSession: Sendable {
     }
 
     /// What every function takes that opens a session. The user agent goes with the source, and so do the context that
-    /// was asked for, the proof, and what a page opens.
+    /// was asked for, the App, the proof, and what a page opens.
     static let arguments = arguments(
-        source: Argument("source", of: ["source", "user_agent", "acr", "level", "proof"]) {
-            "postern.with_dpop_proof(postern.opened_for(\($0[0]), \($0[1]), \($0[2]), \($0[3])), \($0[4]))"
+        source: Argument("source", of: ["source", "user_agent", "acr", "level", "app", "proof"]) {
+            "postern.with_dpop_proof(postern.opened_for(\($0[0]), \($0[1]), \($0[2]), \($0[3]), \($0[4])), \($0[5]))"
         })
-    /// The source, with the user agent and the proof.
-    static let sourceArgument = Argument("source", of: ["source", "user_agent", "proof"]) {
-        "postern.with_dpop_proof(postern.opened_from(\($0[0]), \($0[1])), \($0[2]))"
+    /// The source, with the user agent, the App and the proof.
+    static let sourceArgument = Argument("source", of: ["source", "user_agent", "app", "proof"]) {
+        "postern.with_dpop_proof(postern.opened_from(\($0[0]), \($0[1]), \($0[2])), \($0[3]))"
     }
     /// The same for a sign-in on a page.
     static let pageArguments = arguments(
@@ -106,7 +109,9 @@ public struct NewSession: Sendable {
             "source": source, "user_agent": userAgent, "server_key": serverKey,
         ]
         guard let page else {
-            return session + ["acr": context?.acr, "level": context?.level, "proof": proof?.asText(in: realm)]
+                return session + [
+                "acr": context?.acr, "level": context?.level, "app": app, "proof": proof?.asText(in: realm),
+            ]
         }
         return session + ["page": page.json]
     }

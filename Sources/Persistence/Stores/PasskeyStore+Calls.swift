@@ -2,7 +2,9 @@ extension PasskeyStore {
     struct Calls: Sendable {
         let beginAssertion = FunctionCall<(AssertionStart?, PermitVerdict)>(
             "begin_assertion",
-            [.realmWithProof, "ceremony", "expires", "rp_id", "credential_id"] + PermitRequest.arguments,
+            [
+                .realmWithProof, "client", "permission", "app", "ceremony", "expires", "rp_id", "credential_id",
+            ] + PermitRequest.arguments,
             effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self)

@@ -30,14 +30,17 @@ public struct PasskeyStore: Sendable {
     }
 
     /// Spends a login ceremony, before anything is verified, and fetches the credential it names.
-    /// - Parameter expiresAt: the ceremony's end, seconds since the epoch, judged by the database clock.
+    /// - Parameters:
+    ///   - permission: that the client needs; without it nothing is spent.
+    ///   - app: the App of the host, whose own switch counts.
+    ///   - expiresAt: the ceremony's end, seconds since the epoch, judged by the database clock.
     public func beginAssertion(
-        realm: UUIDValue, ceremony: [UInt8], expiresAt: Double, rpID: String, credentialID: [UInt8],
-        proof: ProofUse?, permits: PermitRequest
+        realm: UUIDValue, client: UUIDValue, permission: String, app: String?, ceremony: [UInt8], expiresAt: Double,
+        rpID: String, credentialID: [UInt8], proof: ProofUse?, permits: PermitRequest
     ) async throws(StoreError) -> (AssertionStart?, PermitVerdict) {
         let assertion: Arguments = [
-            "realm": realm, "proof": proof?.asText(in: realm), "ceremony": ceremony, "expires": expiresAt,
-            "rp_id": rpID, "credential_id": credentialID,
+            "realm": realm, "proof": proof?.asText(in: realm), "client": client, "permission": permission, "app": app,
+            "ceremony": ceremony, "expires": expiresAt, "rp_id": rpID, "credential_id": credentialID,
         ]
         return try await database.one(Self.calls.beginAssertion, assertion + permits.arguments)
     }

@@ -15,6 +15,8 @@ public struct UndoStore: Sendable {
             case totp
             case identifier
             case device
+            /// A device that proves a phone number of the account.
+            case phoneKey = "phone-key"
             /// None: an identifier was removed.
             case removal
         }

@@ -10,7 +10,7 @@ extension AuthenticationCeremony {
             return try AuthenticationResponseJSON(parsing: json)
         } catch {
             let step: Step = error == .malformedMember(.clientExtensionResults) ? .clientExtensionResults : .response
-            return try step.read(orElse: .none) { () throws(ResponseFormatError) in throw error }
+            throw AuthenticationFailure(step, error.reason)
         }
     }
 
@@ -32,7 +32,7 @@ extension AuthenticationCeremony {
         try Step.userHandle.require(
             response.id == credential.id && owns(credential, response.userHandle), else: .mismatch)
         // 7
-        let authData = try Step.authenticatorData.read(orElse: .none) { () throws(AuthenticatorDataError) in
+        let authData = try Step.authenticatorData.read { () throws(AuthenticatorDataError) in
             try AuthenticatorData(parsing: response.authenticatorData.span)
         }
         // 8 to 14
@@ -55,7 +55,7 @@ extension AuthenticationCeremony {
         try Step.backupState.require(eligible || !authData.flags.contains(.backupState), else: .mismatch)
         try Step.backupEligible.require(eligible == credential.backupEligible, else: .mismatch)
         // 20, 21
-        let hash = Step.clientDataHash.compute(orElse: []) { Array(SHA256.hash(data: response.clientDataJSON)) }
+        let hash = Array(SHA256.hash(data: response.clientDataJSON))
         try verifySignature(response, clientDataHash: hash, publicKey: credential.publicKey)
         // 22, 23
         let advanced =
@@ -66,9 +66,7 @@ extension AuthenticationCeremony {
         return VerifiedAuthentication(
             credentialId: response.id, userHandle: response.userHandle, flags: authData.flags,
             // A zero, or anything lower, never lowers what is stored.
-            signCount: Step.credentialRecordUpdate.compute(orElse: authData.signCount) {
-                max(credential.signCount, authData.signCount)
-            },
+            signCount: max(credential.signCount, authData.signCount),
             presentedSignCount: authData.signCount, signCountRegressed: !advanced,
             backupState: authData.flags.contains(.backupState),
             origin: clientData.origin,
@@ -84,10 +82,10 @@ extension AuthenticationCeremony {
 
     /// Steps 8 and 9.
     private func clientData(_ bytes: [UInt8]) throws(AuthenticationFailure) -> CollectedClientData {
-        try Step.clientDataEncoding.read(orElse: ()) { () throws(JSONError) in
+        try Step.clientDataEncoding.read { () throws(JSONError) in
             try JSONReader.validate(bytes.span, maximumLength: CollectedClientData.maximumLength)
         }
-        return try Step.clientDataSyntax.read(orElse: .none) { () throws(JSONError) in
+        return try Step.clientDataSyntax.read { () throws(JSONError) in
             try CollectedClientData(validated: bytes.span)
         }
     }
@@ -96,29 +94,13 @@ extension AuthenticationCeremony {
     private func verifySignature(
         _ response: AuthenticationResponseJSON, clientDataHash: [UInt8], publicKey: [UInt8]
     ) throws(AuthenticationFailure) {
-        let key = try Step.signature.read(orElse: nil) { () throws(COSEKeyError) -> CredentialPublicKey? in
+        let key = try Step.signature.read { () throws(COSEKeyError) in
             try CredentialPublicKey(decoding: publicKey.span, policy: algorithms)
         }
         var message: [UInt8] = []
         message.reserveCapacity(response.authenticatorData.count + 32)
         message.append(contentsOf: response.authenticatorData)
         message.append(contentsOf: clientDataHash)
-        try Step.signature.require(
-            key?.isValidSignature(response.signature, for: message) ?? false, else: .invalidSignature)
+        try Step.signature.require(key.isValidSignature(response.signature, for: message), else: .invalidSignature)
     }
-}
-
-extension CollectedClientData {
-    /// Stands in for client data whose reading the step-removal proof has switched off.
-    static var none: Self { Self(type: "", challenge: "", origin: "") }
-}
-
-extension AuthenticatorData {
-    /// Stands in for authenticator data whose reading the step-removal proof has switched off.
-    static var none: Self { Self(rpIdHash: [], flags: [], signCount: 0) }
-}
-
-extension AuthenticationResponseJSON {
-    /// Stands in for a response whose reading the step-removal proof has switched off.
-    static var none: Self { Self(id: [], clientDataJSON: [], authenticatorData: [], signature: [], userHandle: nil) }
 }

@@ -4,7 +4,7 @@
 /// Numbers move between drafts, so the case names say what the step is about and the raw values what it is called
 /// today.
 public protocol CeremonyStep: RawRepresentable, CaseIterable, Sendable, Hashable where RawValue == Int {
-    /// `registration` or `authentication`, for messages and for the step-removal proof.
+    /// `registration` or `authentication`, for messages.
     static var ceremony: String { get }
 }
 

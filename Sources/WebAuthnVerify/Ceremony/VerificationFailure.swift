@@ -15,6 +15,22 @@ public struct VerificationFailure<Step: CeremonyStep>: Error, Equatable, CustomS
     public var description: String { "\(Step.ceremony) step \(step.rawValue) (\(step)): \(reason)" }
 }
 
+extension CeremonyStep {
+    /// Fails the ceremony at this step unless `condition` holds.
+    @inline(__always)
+    func require(_ condition: Bool, else reason: FailureReason) throws(VerificationFailure<Self>) {
+        guard condition else { throw VerificationFailure(self, reason) }
+    }
+
+    /// Reads something whose failure is a failure of this step.
+    @inline(__always)
+    func read<Value, Failure: FailureReasonConvertible>(
+        _ body: () throws(Failure) -> Value
+    ) throws(VerificationFailure<Self>) -> Value {
+        do throws(Failure) { return try body() } catch { throw VerificationFailure(self, error.reason) }
+    }
+}
+
 /// A failed registration (WebAuthn L3 §7.1).
 public typealias RegistrationFailure = VerificationFailure<RegistrationStep>
 /// A failed authentication (WebAuthn L3 §7.2).

@@ -11,7 +11,7 @@ extension RegistrationCeremony {
             return try RegistrationResponseJSON(parsing: json)
         } catch {
             let step: Step = error == .malformedMember(.clientExtensionResults) ? .clientExtensionResults : .response
-            return try step.read(orElse: .none) { () throws(ResponseFormatError) in throw error }
+            throw RegistrationFailure(step, error.reason)
         }
     }
 
@@ -27,9 +27,7 @@ extension RegistrationCeremony {
     ) async throws(RegistrationFailure) -> VerifiedRegistration {
         let statement = try verifyStatement(response)
         // 23, 24
-        let anchors = Step.trustAnchors.compute(orElse: attestation.trustAnchors.values.flatMap { $0 }) {
-            attestation.trustAnchors[statement.format] ?? []
-        }
+        let anchors = attestation.trustAnchors[statement.format] ?? []
         let trust: AttestationTrust =
             switch statement.attestationType {
             case .none: .none
@@ -62,8 +60,8 @@ extension RegistrationCeremony {
             relyingParty.accepts(crossOrigin: clientData.crossOrigin ?? false), else: .notAllowed)
         try Step.topOrigin.require(relyingParty.accepts(topOrigin: clientData.topOrigin), else: .notAllowed)
         // 12, 13
-        let hash = Step.clientDataHash.compute(orElse: []) { Array(SHA256.hash(data: response.clientDataJSON)) }
-        let object = try attestationObject(response)
+        let hash = Array(SHA256.hash(data: response.clientDataJSON))
+        let (object, attested) = try attestationObject(response)
         let authData = object.authenticatorData
         // 14 to 19
         try Step.rpIdHash.require(authData.rpIdHash == relyingParty.rpIdHash, else: .mismatch)
@@ -75,15 +73,12 @@ extension RegistrationCeremony {
         try Step.backupEligibilityPolicy.require(backup.accepts(eligible: eligible), else: .notAllowed)
         try Step.backupStatePolicy.require(backup.accepts(backedUp: backedUp), else: .notAllowed)
         // 20 to 22
-        guard let attested = authData.attestedCredentialData else {
-            throw RegistrationFailure(.attestationObject, .attestation(.noAttestedCredentialData))
-        }
         let key = try credentialKey(attested)
         let format = try format(object.fmt)
         let statement = AttestationStatement(
             format: format, attStmt: object.attStmt, authData: object.authData, authenticatorData: authData,
             clientDataHash: hash)
-        let type = try Step.attestationStatement.read(orElse: .none) { () throws(AttestationError) in
+        let type = try Step.attestationStatement.read { () throws(AttestationError) in
             try statement.verify(key: key, policy: attestation)
         }
         return VerifiedRegistration(
@@ -98,68 +93,46 @@ extension RegistrationCeremony {
 
     /// Steps 5 and 6.
     private func clientData(_ bytes: [UInt8]) throws(RegistrationFailure) -> CollectedClientData {
-        try Step.clientDataEncoding.read(orElse: ()) { () throws(JSONError) in
+        try Step.clientDataEncoding.read { () throws(JSONError) in
             try JSONReader.validate(bytes.span, maximumLength: CollectedClientData.maximumLength)
         }
-        return try Step.clientDataSyntax.read(orElse: .none) { () throws(JSONError) in
+        return try Step.clientDataSyntax.read { () throws(JSONError) in
             try CollectedClientData(validated: bytes.span)
         }
     }
 
     /// Step 13. `id` of the response must be the credential ID inside, which alone is attested.
-    private func attestationObject(_ response: RegistrationResponseJSON) throws(RegistrationFailure)
-        -> AttestationObject
-    {
-        let object = try Step.attestationObject.read(orElse: .none) { () throws(FailureReason) in
+    private func attestationObject(
+        _ response: RegistrationResponseJSON
+    ) throws(RegistrationFailure) -> (AttestationObject, AttestedCredentialData) {
+        let object = try Step.attestationObject.read { () throws(FailureReason) in
             try AttestationObject(parsing: response.attestationObject.span)
         }
-        let credentialId = object.authenticatorData.attestedCredentialData?.credentialId
-        try Step.attestationObject.require(credentialId != nil, else: .attestation(.noAttestedCredentialData))
-        try Step.attestationObject.require(credentialId == response.id, else: .attestation(.credentialIdMismatch))
-        return object
+        guard let attested = object.authenticatorData.attestedCredentialData else {
+            throw RegistrationFailure(.attestationObject, .attestation(.noAttestedCredentialData))
+        }
+        try Step.attestationObject.require(
+            attested.credentialId == response.id, else: .attestation(.credentialIdMismatch))
+        return (object, attested)
     }
 
     /// Step 20. What was offered is the policy: any other algorithm is refused, and so is a key that is not one.
     private func credentialKey(_ attested: AttestedCredentialData) throws(RegistrationFailure) -> CredentialPublicKey {
         let offered = COSEAlgorithmPolicy(accepted: pubKeyCredParams)
-        let decode = { (policy: COSEAlgorithmPolicy) throws(COSEKeyError) in
-            try CredentialPublicKey(decoding: attested.credentialPublicKey.span, policy: policy)
-        }
-        let key = try Step.algorithm.read(orElse: try? decode(.extended)) {
-            () throws(COSEKeyError) -> CredentialPublicKey? in
-            let key = try decode(offered)
+        return try Step.algorithm.read { () throws(COSEKeyError) -> CredentialPublicKey in
+            let key = try CredentialPublicKey(decoding: attested.credentialPublicKey.span, policy: offered)
             if case .ed25519(let point) = key.material, !Ed25519Point.exists(Array(point.rawRepresentation)) {
                 throw .invalidPoint
             }
             return key
         }
-        guard let key else { throw RegistrationFailure(.algorithm, .notAllowed) }
-        return key
     }
 
     /// Step 21.
     private func format(_ fmt: String) throws(RegistrationFailure) -> AttestationStatementFormat {
         let known = AttestationStatementFormat.allCases.first { $0.rawValue.utf8.elementsEqual(fmt.utf8) }
-        try Step.format.require(known != nil, else: .attestation(.unknownFormat))
-        try Step.format.require(
-            known.map(attestation.formats.contains) ?? true, else: .attestation(.formatNotAccepted))
-        return known ?? .none
+        guard let known else { throw RegistrationFailure(.format, .attestation(.unknownFormat)) }
+        try Step.format.require(attestation.formats.contains(known), else: .attestation(.formatNotAccepted))
+        return known
     }
-}
-
-extension AttestationObject {
-    /// Stands in for an attestation object whose reading the step-removal proof has switched off.
-    static var none: Self { Self(fmt: "none", attStmt: CBORMap(), authData: [], authenticatorData: .none) }
-
-    private init(fmt: String, attStmt: CBORMap, authData: [UInt8], authenticatorData: AuthenticatorData) {
-        self.fmt = fmt
-        self.attStmt = attStmt
-        self.authData = authData
-        self.authenticatorData = authenticatorData
-    }
-}
-
-extension RegistrationResponseJSON {
-    /// Stands in for a response whose reading the step-removal proof has switched off.
-    static var none: Self { Self(id: [], clientDataJSON: [], attestationObject: []) }
 }

@@ -5,7 +5,7 @@ SET LOCAL ROLE postern_owner;
 -- Per event: ends; stays; refused (as long as it lasts: what is taken back brings the thing back).
 -- address: the address or number that it was sent to, or is about, leaves the account, moves, or is proven by another.
 -- secured: admin.secure_user, of a thing that is younger than since. permission: withdrawn from its client.
--- restored: admin.after_restore. told: who hears of its end.
+-- restored: admin.after_restore. told: who hears of its end; –: no one is told.
 CREATE OR REPLACE FUNCTION postern.credential_life()
 RETURNS TABLE (thing text, tables text[], address text, disabled text, signed_out text, secured text, deleted text,
                client_disabled text, client_deleted text, permission text, realm_disabled text, restored text,
@@ -18,39 +18,65 @@ VALUES
     ('browser session', '{browser_session}',
      'stays', 'ends', 'ends', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'ends', 'webhooks, clients'),
     ('code', '{login_code}',
-     'ends', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', 'nobody'),
+     'ends', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
     ('link', '{login_link}',
-     'ends', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', 'nobody'),
+     'ends', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
+    ('confirmed link', '{login_link,auth_session}',
+     'ends', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
     ('handle', '{auth_session}',
-     'ends', 'stays', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'stays', 'ends', 'nobody'),
+     'ends', 'stays', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'stays', 'ends', '–'),
     ('authorization code', '{authorization_code}',
-     'stays', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', 'nobody'),
+     'stays', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
     ('pushed request', '{pushed_request}',
-     'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'ends', 'stays', 'stays', 'ends', 'nobody'),
+     'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'ends', 'stays', 'stays', 'ends', '–'),
     ('address', '{user_identifier}',
      'ends', 'refused', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'stays', 'owner, webhooks'),
     ('removed address', '{removed_identifier}',
-     'stays', 'stays', 'stays', 'stays', 'ends', 'stays', 'stays', 'stays', 'stays', 'stays', 'nobody'),
+     'stays', 'stays', 'stays', 'stays', 'ends', 'stays', 'stays', 'stays', 'stays', 'stays', '–'),
     ('passkey', '{passkey}',
      'stays', 'refused', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'stays', 'owner, webhooks'),
+    ('passkey ceremony', '{spent_ceremony}',
+     'stays', 'stays', 'stays', 'stays', 'stays', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
+    ('passkey enrolment', '{spent_ceremony}',
+     'stays', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'stays', 'refused', 'ends', '–'),
     ('second factor', '{totp_factor,recovery_code}',
      'stays', 'refused', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'stays', 'owner, webhooks'),
+    ('second factor enrolment', '{spent_ceremony}',
+     'stays', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'stays', 'refused', 'ends', '–'),
     ('trusted device', '{device_key}',
      'stays', 'refused', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'stays', 'owner, webhooks'),
     ('phone key', '{device_key}',
-     'ends', 'stays', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'stays', 'stays', 'nobody'),
+     'ends', 'stays', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'stays', 'stays', '–'),
     ('undo link', '{undo_link}',
-     'ends', 'stays', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'stays', 'nobody'),
+     'ends', 'stays', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'stays', '–'),
     ('approval', '{transaction}',
-     'ends', 'refused', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'ends', 'nobody'),
+     'ends', 'refused', 'stays', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'ends', '–'),
+    ('approved request', '{transaction}',
+     'ends', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
+    ('number proof', '{transaction}',
+     'ends', 'stays', 'stays', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
+    ('return code', '{transaction}',
+     'ends', 'stays', 'stays', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
+    ('proven number', '{transaction}',
+     'ends', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
+    ('proven address', '{address_proof}',
+     'stays', 'stays', 'stays', 'ends', 'stays', 'refused', 'ends', 'stays', 'refused', 'ends', '–'),
     ('consent', '{consent}',
      'stays', 'refused', 'stays', 'ends', 'ends', 'stays', 'ends', 'stays', 'refused', 'stays', 'webhooks'),
     ('client secret', '{client}',
-     'stays', 'stays', 'stays', 'stays', 'stays', 'refused', 'ends', 'stays', 'refused', 'stays', 'nobody'),
+     'stays', 'stays', 'stays', 'stays', 'stays', 'refused', 'ends', 'stays', 'refused', 'stays', '–'),
+    ('client key', '{client,spent_assertion}',
+     'stays', 'stays', 'stays', 'stays', 'stays', 'refused', 'ends', 'stays', 'refused', 'stays', '–'),
+    ('service account token', '{service_account,revoked_service_token}',
+     'stays', 'stays', 'stays', 'stays', 'stays', 'ends', 'ends', 'ends', 'refused', 'ends', '–'),
+    ('signing key', '{signing_key}',
+     'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'refused', 'stays', '–'),
     ('webhook', '{webhook}',
-     'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'nobody'),
+     'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'stays', '–'),
+    ('test identity', '{test_identity}',
+     'stays', 'stays', 'stays', 'stays', 'stays', 'refused', 'ends', 'refused', 'refused', 'stays', '–'),
     ('test number', '{test_number}',
-     'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'ends', 'stays', 'stays', 'stays', 'nobody')
+     'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'ends', 'stays', 'stays', 'stays', '–')
 $$;
 COMMENT ON FUNCTION postern.credential_life IS
     'What becomes of each kind of credential at each event, and who is told';
@@ -60,14 +86,10 @@ CREATE OR REPLACE FUNCTION postern.tables_without_credentials() RETURNS TABLE (t
 LANGUAGE sql IMMUTABLE
 AS $$
 VALUES
-    ('address_proof', 'proves an address to one client for ten minutes, without an account'),
     ('app', 'settings'), ('realm', 'settings'), ('rate_bucket', 'counts'), ('text_key', 'texts'),
     ('text_override', 'texts'), ('brand_image', 'pictures'), ('channel', 'the name of a file'),
     ('client_android_app', 'a hash that is public'),
     ('data_key', 'seals what other tables hold; see "The key file"'),
-    ('signing_key', 'the realm''s own; see "The key file"'),
-    ('service_account', 'what its client''s secret opens; a new salt ends its tokens'),
-    ('test_identity', 'its codes are in login_code; it ends by itself'),
     ('used_proof', 'what is used up'), ('user_account', 'the stamp that sessions are compared with')
 $$;
 COMMENT ON FUNCTION postern.tables_without_credentials IS

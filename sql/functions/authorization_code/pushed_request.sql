@@ -16,8 +16,17 @@ COMMENT ON FUNCTION postern.unopened_bytes IS
     'How many bytes of requests that were not opened one source may have stored for one client';
 GRANT EXECUTE ON FUNCTION postern.unopened_bytes TO postern_app;
 
--- Outcomes: stored, rate_limited, full (retry_after: when the oldest unopened request goes). Requests of one source and
--- client are stored one after another, so that their bytes can be counted.
+-- A request that waits longer than this to be opened gives way when its source needs the room. Else a stranger who asks
+-- a web application to push, and opens nothing, would shut out all its users, who have the application's address.
+CREATE OR REPLACE FUNCTION postern.unopened_grace() RETURNS interval
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN interval '20 seconds';
+COMMENT ON FUNCTION postern.unopened_grace IS
+    'How long a pushed request that was not opened keeps its room when its source pushes more';
+GRANT EXECUTE ON FUNCTION postern.unopened_grace TO postern_app;
+
+-- Outcomes: stored, rate_limited, full (retry_after: when the oldest unopened request gives way). Requests of one source
+-- and client are stored one after another, so that their bytes can be counted.
 CREATE OR REPLACE FUNCTION postern.push_request(
     p_realm uuid, p_id_hash bytea, p_client uuid, p_source text, p_sealed bytea, p_lifetime integer,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
@@ -26,6 +35,8 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
     v_kept record;
+    v_lifetime interval := make_interval(secs => p_lifetime);
+    v_excess bigint;
 BEGIN
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
       FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
@@ -37,9 +48,25 @@ BEGIN
       FROM postern.pushed_request AS p
      WHERE p.realm_id = p_realm AND p.client = p_client AND p.source = p_source AND p.opened_at IS NULL
        AND p.expires_at > now();
-    IF v_kept.bytes + octet_length(p_sealed) > postern.unopened_bytes() THEN
+    v_excess := v_kept.bytes + octet_length(p_sealed) - postern.unopened_bytes();
+    IF v_excess > 0 THEN
+        WITH waiting AS (
+            SELECT p.id_hash, octet_length(p.sealed) AS bytes,
+                   sum(octet_length(p.sealed)) OVER (ORDER BY p.expires_at, p.id_hash) AS bytes_so_far
+              FROM postern.pushed_request AS p
+             WHERE p.realm_id = p_realm AND p.client = p_client AND p.source = p_source AND p.opened_at IS NULL
+               AND p.expires_at > now() AND p.expires_at < now() + v_lifetime - postern.unopened_grace()),
+        gone AS (
+            DELETE FROM postern.pushed_request AS p USING waiting AS w
+             WHERE p.realm_id = p_realm AND p.id_hash = w.id_hash AND p.opened_at IS NULL
+               AND w.bytes_so_far - w.bytes < v_excess
+            RETURNING octet_length(p.sealed) AS bytes)
+        SELECT v_excess - coalesce(sum(g.bytes), 0) INTO v_excess FROM gone AS g;
+    END IF;
+    IF v_excess > 0 THEN
         outcome := 'full';
-        retry_after := greatest(extract(epoch FROM v_kept.until - now())::float8, 1);
+        retry_after := greatest(
+            extract(epoch FROM v_kept.until - now() - v_lifetime + postern.unopened_grace())::float8, 1);
         RETURN;
     END IF;
     PERFORM postern.use_proof(p_realm);

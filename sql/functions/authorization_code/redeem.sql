@@ -47,7 +47,8 @@ BEGIN
        AND b.realm_id = p_realm AND b.id = a.browser_session AND b.ended_at IS NULL
        AND u.realm_id = p_realm AND u.id = a.user_id AND u.enabled AND u.security_stamp = a.security_stamp
        AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND 'gt:authorization_code' = ANY (k.permissions)
-       AND r.id = p_realm AND r.enabled AND r.hosted_enabled
+       AND r.id = p_realm AND r.enabled
+       AND postern.is_switched_on('gt:authorization_code', r.native_grants_enabled, r.hosted_enabled)
     RETURNING a.user_id, a.security_stamp, a.browser_session, a.auth_time, a.nonce, a.acr, a.scope, a.amr,
               CASE WHEN p_resource IS NULL THEN a.resource
                    ELSE ARRAY(SELECT x FROM unnest(a.resource) AS x WHERE x = ANY (p_resource)) END AS resource,

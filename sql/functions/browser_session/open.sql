@@ -31,11 +31,27 @@ RETURN NULLIF(current_setting('postern.page', true), '')::jsonb;
 COMMENT ON FUNCTION postern.page IS 'What the sign-in of this statement opens on a page; NULL: it is a native grant''s';
 GRANT EXECUTE ON FUNCTION postern.page TO postern_app;
 
--- Which switch gates a sign-in, its permission says.
+-- The App whose host the statement's request came by (postern.opened_from). One that is gone serves nothing.
+CREATE OR REPLACE FUNCTION postern.app_serves(p_permission text) RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM postern.app AS a
+                    WHERE a.realm_id = current_setting('postern.realm')::uuid
+                      AND a.slug = current_setting('postern.app')
+                      AND CASE p_permission WHEN 'gt:authorization_code' THEN a.hosted_enabled
+                                            ELSE a.native_grants_enabled END);
+END
+$$;
+COMMENT ON FUNCTION postern.app_serves IS 'Whether the App of this statement has its own switch on';
+GRANT EXECUTE ON FUNCTION postern.app_serves TO postern_app;
+
+-- Which switch gates a sign-in, its permission says. On the host of an App that App's own counts as well.
 CREATE OR REPLACE FUNCTION postern.is_switched_on(p_permission text, p_native boolean, p_hosted boolean)
 RETURNS boolean
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN p_permission = 'gt:authorization_code' THEN p_hosted ELSE p_native END;
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE WHEN p_permission = 'gt:authorization_code' THEN p_hosted ELSE p_native END
+       AND (coalesce(current_setting('postern.app', true), '') = '' OR postern.app_serves(p_permission));
 COMMENT ON FUNCTION postern.is_switched_on IS
     'Whether a sign-in under this permission is switched on: the pages, or the native grants';
 GRANT EXECUTE ON FUNCTION postern.is_switched_on TO postern_app;

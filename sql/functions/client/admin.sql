@@ -184,9 +184,8 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
     v_client uuid := postern.admin_client(v_realm, client_id);
 BEGIN
-    -- Sessions go first, while it is known who had which.
+    -- Sessions end first, while it is known who had which; a trigger deletes them with the client.
     PERFORM postern.end_sessions_of_client(v_realm, v_client, end_sessions, 'client_deleted');
-    DELETE FROM postern.session AS s WHERE s.realm_id = v_realm AND s.client = v_client;
     DELETE FROM postern.client AS c WHERE c.realm_id = v_realm AND c.id = v_client;
     PERFORM postern.admin_audit(v_realm, 'client_deleted', client => v_client,
                                 detail => jsonb_build_object('client_id', client_id));

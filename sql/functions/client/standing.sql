@@ -2,7 +2,7 @@
 SET LOCAL ROLE postern_owner;
 
 -- Asked when a grant is refused, so that a grant that succeeds pays nothing: client (unknown or disabled), permission,
--- switch (of the realm, for that permission) or realm (disabled); NULL: nothing is in the way.
+-- switch (of the realm or the App, for that permission) or realm (disabled); NULL: nothing is in the way.
 CREATE OR REPLACE FUNCTION postern.client_fault(p_realm uuid, p_client uuid, p_permission text) RETURNS text
 LANGUAGE plpgsql STABLE
 AS $$
@@ -12,13 +12,13 @@ DECLARE
 BEGIN
     SELECT r.enabled AS serves, coalesce(k.enabled, false) AS enabled, p_permission = ANY (k.permissions) AS permitted,
            CASE p_permission
-               WHEN 'gt:authorization_code' THEN r.hosted_enabled
                WHEN 'gt:refresh_token' THEN true
                WHEN 'gt:client_credentials' THEN true
                WHEN 'gt:urn:openid:params:grant-type:ciba' THEN r.approvals_enabled
-               WHEN 'gt:urn:postern:device' THEN r.native_grants_enabled AND r.approvals_enabled
-               WHEN 'gt:urn:postern:possession' THEN r.native_grants_enabled AND r.possession_enabled
-               ELSE r.native_grants_enabled END AS is_on
+               ELSE postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled)
+                   AND CASE p_permission WHEN 'gt:urn:postern:device' THEN r.approvals_enabled
+                                         WHEN 'gt:urn:postern:possession' THEN r.possession_enabled
+                                         ELSE true END END AS is_on
       INTO v
       FROM postern.realm AS r
       LEFT JOIN postern.client AS k ON k.realm_id = r.id AND k.id = p_client

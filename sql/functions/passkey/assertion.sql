@@ -18,9 +18,11 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
 
 -- Spends a ceremony and fetches the data to verify it, in one call: the ceremony is spent before anything is verified.
 -- Always one row; spent says whether this call was the first and in time. The credential's columns are NULL when it is
--- unknown.
+-- unknown. The client is judged here, as an assertion that fails is not seen by another statement; p_app: as
+-- postern.opened_from takes it.
 CREATE OR REPLACE FUNCTION postern.begin_assertion(
-    p_realm uuid, p_ceremony bytea, p_expires double precision, p_rp_id text, p_credential_id bytea,
+    p_realm uuid, p_client uuid, p_permission text, p_app text, p_ceremony bytea, p_expires double precision,
+    p_rp_id text, p_credential_id bytea,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
     OUT outcome text, OUT passkey uuid, OUT user_handle bytea, OUT public_key bytea, OUT sign_count bigint,
     OUT backup_eligible boolean,
@@ -39,7 +41,8 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    PERFORM postern.use_proof(p_realm);
+    PERFORM set_config('postern.app', coalesce(p_app, ''), true), postern.use_proof(p_realm);
+    PERFORM postern.require_client(p_realm, p_client, p_permission);
     outcome := CASE WHEN postern.spend_ceremony(p_realm, p_ceremony, p_expires) THEN 'spent' ELSE 'refused' END;
     SELECT p.id, u.user_handle, p.public_key, p.sign_count, p.backup_eligible
       INTO passkey, user_handle, public_key, sign_count, backup_eligible

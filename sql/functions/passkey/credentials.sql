@@ -74,7 +74,7 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     v_user := postern.session_owner(p_realm, p_session);
     IF v_user.id IS NULL THEN
-        v_user := postern.browser_session_owner(p_realm, p_session);
+        SELECT o.* INTO v_user FROM postern.browser_session_owner(p_realm, p_session) AS o;
     END IF;
     IF v_user.id IS NULL THEN
         RETURN NULL;

@@ -83,7 +83,10 @@ BEGIN
         SELECT t.granted INTO v_granted
           FROM postern.take_permits(ARRAY[v_budget.key], ARRAY[v_budget.wanted], ARRAY[v_budget.permits],
                                     ARRAY[v_budget.per], ARRAY[v_budget.burst]) AS t;
-        IF v_granted > 0 OR v_budget.wanted < 0 THEN
+        -- A known device asks for the number of its own account: other accounts with numbers beside it cannot shut it
+        -- out. Its own limits and what messages may cost bound it.
+        IF v_granted > 0 OR v_budget.wanted < 0 OR p_is_known AND v_budget.is_last
+                                                   AND v_budget.dimension IN ('prefix', 'country') THEN
             v_done := v_budget.dimension;
             v_taken := v_taken || CASE WHEN v_granted > 0 THEN v_budget.key END;
         ELSIF v_budget.is_last THEN

@@ -54,15 +54,22 @@ $$;
 COMMENT ON FUNCTION postern.bind_phone IS 'Binds the key of a transaction to its number; says which key that is';
 
 CREATE OR REPLACE FUNCTION postern.tell_of_phone_key(t postern.transaction, p_device uuid) RETURNS void
-LANGUAGE sql
+LANGUAGE plpgsql
 AS $$
-    SELECT postern.queue_notice(t.realm_id, i.user_id, 'phone-key-added',
-                                postern.notice_of_device(t.realm_id, p_device, t.client, t.source)
-                                || jsonb_build_object('number', postern.masked_identifier(t.phone)))
-      FROM postern.user_identifier AS i
-     WHERE i.realm_id = t.realm_id AND i.proven_key = t.phone AND i.kind = 'phone'
+DECLARE
+    v_number text := postern.masked_identifier(t.phone);
+BEGIN
+    PERFORM postern.queue_notice(
+                t.realm_id, i.user_id, 'phone-key-added',
+                postern.notice_of_device(t.realm_id, p_device, t.client, t.source)
+                || jsonb_build_object('number', v_number)
+                || postern.offer_undo(t.realm_id, i.user_id, 'phone-key', p_device, v_number, t.source))
+       FROM postern.user_identifier AS i
+      WHERE i.realm_id = t.realm_id AND i.proven_key = t.phone AND i.kind = 'phone';
+END
 $$;
-COMMENT ON FUNCTION postern.tell_of_phone_key IS 'Tells the account that has a number of a device that proves it now';
+COMMENT ON FUNCTION postern.tell_of_phone_key IS
+    'Tells the account that has a number of a device that proves it now, with a link to undo that';
 
 -- Takes the number from a key. A trusted device stays one. p_reason: for the audit log. p_client: only if that client
 -- bound it last; NULL: whoever did. p_user: who removed it.

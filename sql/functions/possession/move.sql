@@ -74,6 +74,7 @@ BEGIN
        SET code_hash = NULL, code_salt = NULL, code_key = NULL, link_hash = NULL, return_hash = NULL,
            match_number = NULL, detail = t.detail - 'sms_message' - 'email'
      WHERE t.realm_id = p_realm AND t.id = p_id;
+    PERFORM postern.supersede_message(p_realm, v_failed.message);
     INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
     VALUES (p_realm, 'possession_failed', v_failed.client, v_failed.source,
             jsonb_build_object('correlation_id', p_id, 'codes', string_to_array(v_failed.reason, ' ')));

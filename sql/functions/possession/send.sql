@@ -77,8 +77,10 @@ BEGIN
                code_expires_at = now() + v_settings.possession_otp_lifetime,
                link_hash = CASE WHEN p_channel = 'link' THEN p_link_hash END,
                link_expires_at = now() + v_settings.possession_link_lifetime, match_number = p_match,
-               return_hash = NULL, return_expires_at = NULL
+               return_hash = NULL, return_expires_at = NULL, message = p_mail_id
          WHERE t.realm_id = p_realm AND t.id = p_id;
+        -- What it says is good for nothing any more.
+        PERFORM postern.supersede_message(p_realm, v_before.message);
         -- Nothing is sent to a test number; a link to one is seen in the outbox of postern dev.
         IF v_test.phone IS NULL
            OR p_channel = 'link' AND NOT EXISTS (SELECT FROM postern.channel AS c

@@ -156,8 +156,11 @@ DECLARE
     v_transaction postern.transaction;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true), postern.use_proof(p_realm);
-    SELECT t.* INTO v_transaction FROM postern.transaction AS t
-     WHERE t.realm_id = p_realm AND t.auth_id = p_auth_id AND t.kind <> 'approval';
+    -- With the client that asked goes what it asked for.
+    SELECT t.* INTO v_transaction
+      FROM postern.transaction AS t JOIN postern.client AS k ON k.realm_id = p_realm AND k.id = t.client
+     WHERE t.realm_id = p_realm AND t.auth_id = p_auth_id AND t.kind <> 'approval'
+       AND k.enabled AND 'ept:possession' = ANY (k.permissions);
     outcome := CASE WHEN v_transaction.id IS NULL THEN 'unknown'
                     WHEN v_transaction.key <> postern.proof_key() THEN 'wrong_key' ELSE 'ok' END;
     IF outcome = 'ok' THEN

@@ -51,6 +51,8 @@ BEGIN
         ON CONFLICT (is_present) DO UPDATE SET since = EXCLUDED.since;
 
     FOR v_realm IN SELECT r.id FROM postern.realm AS r ORDER BY r.id LOOP
+        -- Tokens of service accounts that were revoked since are known no more.
+        UPDATE postern.service_account AS s SET token_salt = uuid_send(gen_random_uuid()) WHERE s.realm_id = v_realm;
         WITH ended AS (
             -- Revoked and not deleted: every token of the family is refused and never judged as reuse.
             UPDATE postern.session AS s SET revoked_at = now()
@@ -87,8 +89,8 @@ COMMENT ON FUNCTION admin.after_restore IS
 'Call it once after this database was restored to an earlier time, in all realms, before the first server starts. What
 was used up or ended since that time is not known, so everything that could come back is void: codes, links, handles,
 pushed requests, authorization codes, approvals, ceremonies and proofs from before this call, and queued messages with
-codes or links. Sessions end: their users sign in again, and no token of them is judged as reuse. Returns how many of
-each.
+codes or links. Access tokens of service accounts that are no JWTs end. Sessions end: their users sign in again, and no
+token of them is judged as reuse. Returns how many of each.
 restored_to: the moment to which the database was restored. sessions_used_since: sessions that were not used at or after
 this moment stay (default: none stay). A session that stays may be one that its user had ended since.
 Example: SELECT admin.after_restore(''2026-03-01 12:00+00'');';

@@ -80,23 +80,25 @@ GRANT EXECUTE ON FUNCTION postern.open_client_session TO postern_app;
 
 -- Used in place of p_source in a statement that opens a session. It puts the user agent into a setting that the
 -- column's default reads, so that no function that opens a session needs a parameter for it. One expression, as
--- with_dpop_proof is.
-CREATE OR REPLACE FUNCTION postern.opened_from(p_source text, p_user_agent text) RETURNS text
+-- with_dpop_proof is. p_app: the App on whose host the request came, whose switch counts (postern.is_switched_on).
+CREATE OR REPLACE FUNCTION postern.opened_from(p_source text, p_user_agent text, p_app text DEFAULT NULL) RETURNS text
 LANGUAGE sql
-RETURN CASE WHEN set_config('postern.user_agent', coalesce(p_user_agent, ''), true) IS NOT NULL THEN p_source END;
+RETURN CASE WHEN set_config('postern.user_agent', coalesce(p_user_agent, ''), true) IS NOT NULL
+             AND (p_app IS NULL OR set_config('postern.app', p_app, true) IS NOT NULL) THEN p_source END;
 COMMENT ON FUNCTION postern.opened_from IS
     'The source as it is; the session opened by this statement notes the user agent';
 GRANT EXECUTE ON FUNCTION postern.opened_from TO postern_app;
 
 -- The same for a sign-in that can be asked for a context. p_acr: what the session says if its methods suffice; NULL:
 -- what amr says. p_level: the least that will do (postern.acr_level); NULL: anything.
-CREATE OR REPLACE FUNCTION postern.opened_for(p_source text, p_user_agent text, p_acr text, p_level integer)
+CREATE OR REPLACE FUNCTION postern.opened_for(
+    p_source text, p_user_agent text, p_acr text, p_level integer, p_app text DEFAULT NULL)
 RETURNS text
 LANGUAGE sql
 RETURN CASE WHEN p_level IS NULL
               OR (set_config('postern.acr', coalesce(p_acr, ''), true)
                   || set_config('postern.level', p_level::text, true)) IS NOT NULL
-            THEN postern.opened_from(p_source, p_user_agent) END;
+            THEN postern.opened_from(p_source, p_user_agent, p_app) END;
 COMMENT ON FUNCTION postern.opened_for IS
     'The source as it is; the session opened by this statement notes the user agent and the context asked for';
 GRANT EXECUTE ON FUNCTION postern.opened_for TO postern_app;

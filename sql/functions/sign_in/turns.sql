@@ -19,7 +19,7 @@ BEGIN
         SELECT a.realm_id INTO v_at
           FROM postern.auth_session AS a
          WHERE a.pending AND a.realm_id > v_at AND a.created_at <= now() - p_age
-         ORDER BY a.realm_id, a.created_at LIMIT 1;
+         ORDER BY a.realm_id, (a.hint_user IS NULL), a.created_at LIMIT 1;
         IF FOUND THEN
             EXIT WHEN v_wrapped AND v_at > p_after;
             IF NOT v_at = ANY (v_without) THEN
@@ -38,8 +38,8 @@ $$;
 COMMENT ON FUNCTION postern.request_turns IS 'The realms with undecided requests in the order of their turns';
 
 -- Undecided requests, locked for the caller's transaction. Realms take turns, beginning after p_after: each gets an
--- equal share of the batch, and what the others leave of theirs. Within a realm the oldest first. The caller begins its
--- next batch after the realm of the last row. p_age: how old a request is at least: its answer has left by
+-- equal share of the batch, and what the others leave of theirs. Within a realm those that a known device seems to have
+-- asked for first, so that strangers cannot make it wait, and then the oldest. The caller begins its next batch after the realm of the last row. p_age: how old a request is at least: its answer has left by
 -- then, and the work for it delays no answer that depends on whether there is an account. public_origin: of the page
 -- that asked, else the issuer.
 CREATE OR REPLACE FUNCTION postern.take_undecided(p_limit integer, p_after uuid, p_age interval DEFAULT '0')
@@ -72,7 +72,7 @@ BEGIN
                           FROM postern.auth_session AS s
                          WHERE s.pending AND s.realm_id = v_realm AND NOT s.id = ANY (v_taken)
                            AND s.created_at <= now() - p_age
-                         ORDER BY s.realm_id, s.created_at
+                         ORDER BY s.realm_id, (s.hint_user IS NULL), s.created_at
                          LIMIT CASE v_round WHEN 1 THEN least(v_share, v_left) ELSE v_left END
                            FOR NO KEY UPDATE SKIP LOCKED) AS a
                   JOIN postern.realm AS r ON r.id = a.realm_id

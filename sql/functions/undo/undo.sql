@@ -2,9 +2,9 @@
 SET LOCAL ROLE postern_owner;
 
 -- For the detail of a notice (postern.queue_notice), which makes a link for each address that it goes to. p_kind:
--- passkey, totp, identifier, device (was added; p_target is its id) or removal (p_target is the id that the identifier
--- had). p_label: what the page calls it: the AAGUID of a passkey, an identifier (masked), or NULL. p_before: only
--- addresses that were the account's before that time get a link; NULL: all.
+-- passkey, totp, identifier, device, phone-key (was added; p_target is its id) or removal (p_target is the id that the
+-- identifier had). p_label: what the page calls it: the AAGUID of a passkey, an identifier (masked), or NULL. p_before:
+-- only addresses that were the account's before that time get a link; NULL: all.
 CREATE OR REPLACE FUNCTION postern.offer_undo(
     p_realm uuid, p_user uuid, p_kind text, p_target uuid, p_label text, p_source text,
     p_before timestamptz DEFAULT NULL)
@@ -99,6 +99,9 @@ AS $$
                                         WHERE x.realm_id = p_realm AND x.user_id = p_user AND x.id = p_target)
         WHEN 'device' THEN EXISTS (SELECT FROM postern.device_key AS x
                                     WHERE x.realm_id = p_realm AND x.user_id = p_user AND x.id = p_target)
+        WHEN 'phone-key' THEN EXISTS (SELECT FROM postern.device_key AS x
+                                       WHERE x.realm_id = p_realm AND x.id = p_target
+                                         AND postern.phone_of_user(x, p_user) IS NOT NULL)
         WHEN 'removal' THEN EXISTS (SELECT FROM postern.removed_identifier AS x
                                      WHERE x.realm_id = p_realm AND x.user_id = p_user AND x.id = p_target)
         ELSE false END
@@ -179,6 +182,10 @@ BEGIN
         PERFORM postern.queue_notice(p_realm, v_link.user_id, 'totp-removed');
     ELSIF v_link.kind = 'device' THEN
         PERFORM postern.remove_device(p_realm, NULL, v_link.user_id, v_link.target, p_source);
+    ELSIF v_link.kind = 'phone-key' THEN
+        -- A trusted device stays one.
+        PERFORM postern.unbind_phone(p_realm, v_link.target, 'owner', p_user => v_link.user_id),
+                postern.queue_notice(p_realm, v_link.user_id, 'device-removed');
     ELSE
         PERFORM postern.undo_of_identifier(v_link, p_source);
     END IF;

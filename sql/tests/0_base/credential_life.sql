@@ -4,6 +4,7 @@ SELECT no_plan();
 \ir ../helpers/approvals.psql
 \ir ../helpers/links.psql
 \ir ../helpers/browsers.psql
+\ir ../helpers/possession.psql
 SELECT set_config('test.who', admin.put_user('a', 'eve@example.com', phone => '+4366412345678')::text, true) \g /dev/null
 SELECT admin.put_identifier('a', current_setting('test.who')::uuid, 'email', 'keep@example.com') \g /dev/null
 CREATE FUNCTION pg_temp.who() RETURNS uuid LANGUAGE sql STABLE AS $$ SELECT current_setting('test.who')::uuid $$;
@@ -11,10 +12,12 @@ CREATE FUNCTION pg_temp.since() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SE
 -- One address is older than the incident: else the account could not be secured.
 UPDATE postern.user_identifier SET added_at = now() - interval '1 day', proved_at = now() - interval '1 day'
  WHERE user_id = pg_temp.who() AND key IN ('keep@example.com', '+4366412345678');
+SELECT pg_temp.link('confirmed', 'eve@example.com', 'confirmed'), pg_temp.answer('eve@example.com', 'confirmed', 'confirmed') \g /dev/null
 SELECT pg_temp.sign_in('session', 'eve@example.com'), pg_temp.ask('code', 'eve@example.com', '1'),
        pg_temp.link('link', 'eve@example.com', 'link'), pg_temp.ask('handle', 'eve@example.com', '2'),
        pg_temp.browse('jar', 'eve@example.com', request => pg_temp.wanted('authorization code')),
-       pg_temp.device('device', 'eve@example.com'), pg_temp.asks('approval', 'eve@example.com'),
+       pg_temp.device('device', 'eve@example.com'), pg_temp.asks('approved', 'eve@example.com'),
+       pg_temp.answers(device => 'device', request => 'approved'), pg_temp.asks('approval', 'eve@example.com'),
        admin.put_webhook('a', 'crm', 'https://crm.example/'), admin.rotate_client_secret('a', 'bff') \g /dev/null
 INSERT INTO postern.test_number (realm_id, phone, client, expires_at, outcome)
 VALUES (pg_temp.realm(), '+12001004014', pg_temp.client('bff'), now() + interval '1 day', 'pass');
@@ -34,18 +37,48 @@ INSERT INTO postern.undo_link (realm_id, id, user_id, target, kind, label, sent_
 VALUES (pg_temp.realm(), pg_temp.uu('undo'), pg_temp.who(), pg_temp.uu('passkey'), 'passkey', '', 'eve@example.com', now());
 INSERT INTO postern.removed_identifier (realm_id, id, user_id, added_at, proved_at, was_primary, kind, value)
 VALUES (pg_temp.realm(), pg_temp.uu('removed'), pg_temp.who(), now(), now(), false, 'email', 'former@example.com');
+-- Proofs of the number: under way, with a link that was opened, and passed.
+SELECT admin.put_client('a', c, client_type => 'confidential', display_name => 'Server') FROM unnest('{srv,robot}'::text[]) AS c \g /dev/null
+SELECT admin.put_service_account('a', c, c), admin.grant_permission('a', c, 'gt:client_credentials')
+  FROM unnest('{srv,robot}'::text[]) AS c \g /dev/null
+SELECT admin.grant_permission('a', 'srv', 'ept:possession'), admin.grant_permission('a', 'app', 'gt:urn:postern:possession'),
+       admin.grant_permission('a', 'app', 'gt:urn:cocoar:passkey'),
+       admin.put_possession_client('a', 'srv', login_client => 'app', link_match => false),
+       admin.set_possession('a', true, resend_cooldown => '0 seconds'), admin.set_phone_policy('a', regions => '{AT}'),
+       postern.begin_proof_store(), pg_sleep(0.01) \g /dev/null
+SELECT pg_temp.starts(t, '+4366412345678'), pg_temp.opens(t, 'key of ' || t), pg_temp.sends(t, '+4366412345678', t,
+       CASE t WHEN 'linked' THEN 'link' ELSE 'otp' END, 'key of ' || t) FROM unnest('{sent,linked,passed}'::text[]) AS t \g /dev/null
+SELECT pg_temp.answers(link => 'linked'), pg_temp.checks('passed', 'passed', 'key of passed') \g /dev/null
+UPDATE postern.client SET jwks = '{"keys":[]}' WHERE client_id = 'robot';
+INSERT INTO postern.signing_key (realm_id, kid, alg, public_jwk, sealed_private)
+VALUES (pg_temp.realm(), 'kid', 'ES256', '{}', '\x00');
+INSERT INTO postern.address_proof (realm_id, id, client, browser_session, session, subject, expires_at, kind, sealed_address)
+VALUES (pg_temp.realm(), gen_random_uuid(), pg_temp.client(), pg_temp.uu('jar'), pg_temp.uu('proven address'), gen_random_uuid(),
+        now() + interval '10 minutes', 'email', '\x00');
+SELECT admin.put_test_identity('a', 'review@example.com', 'app', '72946153') \g /dev/null
+SELECT postern.key_test_code(realm_id, user_id, code, pg_temp.b16('salt'), pg_temp.h(code))
+  FROM postern.pending_test_codes() \g /dev/null
+CREATE TEMP TABLE service AS SELECT s.id, s.token_salt FROM postern.service_account AS s
+  JOIN postern.client AS c ON c.id = s.client WHERE c.client_id = 'robot';
+CREATE TEMP TABLE permitted AS SELECT c.id, c.permissions FROM postern.client AS c;
 -- The second factor is not asked for at the other things: it has a probe of its own.
 UPDATE postern.user_account SET has_totp = false WHERE id = pg_temp.who();
 
 CREATE FUNCTION pg_temp.open_account() RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER AS $$
     SELECT EXISTS (SELECT FROM postern.user_account AS u JOIN postern.realm AS r ON r.id = u.realm_id AND r.enabled
                     WHERE u.id = pg_temp.who() AND u.enabled) $$;
+-- When the ceremonies were made.
+CREATE FUNCTION pg_temp.made() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT now() $$;
+-- What a node asks its configuration of a request at all: the realm, and the client of an access token.
+CREATE FUNCTION pg_temp.serves(client text DEFAULT NULL) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER AS $$
+    SELECT EXISTS (SELECT FROM postern.directory() WHERE domain = 'a.example')
+       AND (client IS NULL OR EXISTS (SELECT FROM postern.client AS c WHERE c.id = pg_temp.client(client) AND c.enabled)) $$;
 -- Whether a thing works now. Where one statement redeems it, by that statement, whose effects are undone.
 CREATE TEMP TABLE probe (thing text, works text);
 INSERT INTO probe VALUES
     ('session', $$pg_temp.rotate('session', 0) LIKE 'rotated%'$$),
     ('browser session', $$EXISTS (SELECT FROM postern.live_browser_session(pg_temp.realm(), pg_temp.h('jar'), 'a.example'))
-                          AND EXISTS (SELECT FROM postern.directory() WHERE domain = 'a.example')$$),
+                          AND pg_temp.serves()$$),
     ('code', $$pg_temp.redeem('eve@example.com', 'code', '1') LIKE 'ok%'$$),
     ('link', $$pg_temp.open('eve@example.com', 'link') LIKE 'ok%'$$),
     ('handle', $$EXISTS (SELECT FROM postern.auth_session WHERE id = pg_temp.b16('handle') AND expires_at > now())$$),
@@ -60,13 +93,41 @@ INSERT INTO probe VALUES
                          AND pg_temp.open_account()$$),
     ('phone key', $$EXISTS (SELECT FROM postern.device_key WHERE id = pg_temp.uu('phone key') AND phone IS NOT NULL)$$),
     ('undo link', $$(SELECT outcome FROM postern.undo_page(pg_temp.realm(), pg_temp.uu('undo'), '{}', '{}', '{}', '{}', '{}'))
-                    = 'shown' AND EXISTS (SELECT FROM postern.directory() WHERE domain = 'a.example')$$),
+                    = 'shown' AND pg_temp.serves()$$),
     ('approval', $$EXISTS (SELECT FROM postern.transaction WHERE id = pg_temp.rid('approval') AND is_shown AND state = 'open')
                    AND pg_temp.open_account()$$),
     ('consent', $$EXISTS (SELECT FROM postern.consent WHERE user_id = pg_temp.who()) AND pg_temp.open_account()$$),
     ('client secret', $$EXISTS (SELECT FROM postern.client AS c JOIN postern.realm AS r ON r.id = c.realm_id AND r.enabled
                                  WHERE c.client_id = 'bff' AND c.enabled AND c.secret_hash IS NOT NULL)$$),
     ('webhook', $$EXISTS (SELECT FROM postern.webhook WHERE name = 'crm')$$),
+    ('confirmed link', $$pg_temp.poll('confirmed') LIKE 'ok%'$$),
+    ('passkey ceremony', $$(SELECT outcome FROM postern.begin_assertion(
+                                pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:passkey', NULL, pg_temp.b16('ceremony'),
+                                date_part('epoch', pg_temp.made()) + 200, 'a.example', '\x01', '{}', '{}', '{}', '{}', '{}')) = 'spent'$$),
+    ('passkey enrolment', $$postern.spend_ceremony(pg_temp.realm(), pg_temp.b16('ceremony'), date_part('epoch', pg_temp.made()) + 200)
+                            AND postern.add_passkey(pg_temp.realm(), pg_temp.uu('session'), 'a.example', '\x02', '\x01', 0, NULL,
+                                false, false, true, '{}', 'none', NULL, '192.0.2.1', gen_random_uuid(), '\x01') IS NOT NULL
+                            AND pg_temp.serves('app')$$),
+    ('second factor enrolment', $$postern.enrol_totp(pg_temp.realm(), pg_temp.uu('session'), pg_temp.b16('ceremony'),
+                                      date_part('epoch', pg_temp.made()) + 200, gen_random_uuid(), '\x00', 1, '{}', '192.0.2.1')
+                                  IN ('enrolled', 'added', 'replaced')
+                                  AND pg_temp.serves('app')$$),
+    ('approved request', $$pg_temp.polls('approved') LIKE 'ok%'$$),
+    ('number proof', $$pg_temp.serves() AND (SELECT e.outcome = 'ok' FROM postern.enter_possession(pg_temp.proven_by('key of sent'),
+                                                                   pg_temp.uu('auth sent'), NULL) AS e)
+                       AND pg_temp.checks('sent', 'sent', 'key of sent') LIKE 'passed%'$$),
+    ('return code', $$pg_temp.serves() AND pg_temp.finishes_at_door('linked', 'linked', 'key of linked') LIKE 'passed%'$$),
+    ('proven number', $$pg_temp.signs_in('passed', 'by number', 'key of passed') LIKE 'ok%'$$),
+    ('proven address', $$EXISTS (SELECT FROM postern.introspect_address(pg_temp.realm(), pg_temp.uu('proven address')))
+                         AND pg_temp.serves('app')$$),
+    ('client key', $$EXISTS (SELECT FROM postern.client AS c JOIN postern.realm AS r ON r.id = c.realm_id AND r.enabled
+                              WHERE c.client_id = 'robot' AND c.enabled AND c.jwks IS NOT NULL)$$),
+    ('service account token', $$EXISTS (SELECT FROM service AS s, postern.live_service_account(pg_temp.realm(), s.id, pg_temp.b16('j')) AS l
+                                         WHERE l.token_salt = s.token_salt)
+                                AND pg_temp.serves()$$),
+    ('signing key', $$EXISTS (SELECT FROM postern.signing_key AS k JOIN postern.realm AS r ON r.id = k.realm_id AND r.enabled
+                               WHERE k.kid = 'kid' AND NOT k.withdrawn AND coalesce(k.retires_at > now(), true))$$),
+    ('test identity', $$pg_temp.redeem('review@example.com', NULL, '72946153') LIKE 'ok%'$$),
     ('test number', $$EXISTS (SELECT FROM postern.test_number WHERE phone = '+12001004014')$$);
 -- An event, and what takes it back. The number leaves with the address; grants are withdrawn from both clients.
 CREATE TEMP TABLE event (name text, happens text, is_taken_back text);
@@ -78,14 +139,12 @@ INSERT INTO event VALUES
     ('signed_out', $$SELECT admin.sign_out_everywhere('a', pg_temp.who()::text)$$, NULL),
     ('secured', $$SELECT admin.secure_user('a', pg_temp.who()::text, pg_temp.since())$$, NULL),
     ('deleted', $$SELECT admin.delete_user('a', pg_temp.who()::text)$$, NULL),
-    ('client_disabled', $$SELECT admin.put_client('a', c, enabled => false) FROM unnest('{app,bff}'::text[]) AS c$$,
-                        $$SELECT admin.put_client('a', c, enabled => true) FROM unnest('{app,bff}'::text[]) AS c$$),
-    ('client_deleted', $$SELECT admin.delete_client('a', c, true) FROM unnest('{app,bff}'::text[]) AS c$$, NULL),
-    ('permission', $$UPDATE postern.client SET permissions = array_remove(array_remove(array_remove(array_remove(permissions,
-                         'gt:urn:cocoar:otp'), 'gt:urn:cocoar:magic'), 'gt:authorization_code'), 'gt:refresh_token')
-                      WHERE client_id = 'app'$$,
-                   $$SELECT admin.grant_permission('a', 'app', 'gt:urn:cocoar:otp', 'gt:urn:cocoar:magic', 'gt:authorization_code',
-                                                   'gt:refresh_token')$$),
+    ('client_disabled', $$SELECT admin.put_client('a', c, enabled => false) FROM unnest('{app,bff,srv,robot}'::text[]) AS c$$,
+                        $$SELECT admin.put_client('a', c, enabled => true) FROM unnest('{app,bff,srv,robot}'::text[]) AS c$$),
+    ('client_deleted', $$SELECT admin.delete_client('a', c, true) FROM unnest('{app,bff,srv,robot}'::text[]) AS c$$, NULL),
+    ('permission', $$UPDATE postern.client SET permissions = ARRAY(SELECT p FROM unnest(permissions) AS p WHERE p NOT LIKE 'gt:%'
+                                                                      AND p NOT LIKE 'ept:%')$$,
+                   $$UPDATE postern.client AS c SET permissions = p.permissions FROM permitted AS p WHERE p.id = c.id$$),
     ('realm_disabled', $$SELECT admin.put_realm('a', enabled => false)$$, $$SELECT admin.put_realm('a', enabled => true)$$),
     ('restored', $$SELECT admin.after_restore(now())$$, NULL);
 CREATE FUNCTION pg_temp.works(probe text) RETURNS boolean LANGUAGE plpgsql AS $$

@@ -24,6 +24,9 @@ SELECT is(pg_temp.sql($$UPDATE postern.rate_bucket SET tat = now() - interval '1
           'a long rest');
 SELECT is(pg_temp.take('{k}', '{9}', 5, 60, 5), '5', 'saves up no more than the burst');
 -- Above the maximum. By clock_timestamp(), as the function looks at it.
+SELECT pg_temp.sql($$UPDATE postern.rate_bucket SET tat = clock_timestamp() + interval '5 minutes'
+                      WHERE key = 'm' RETURNING 1$$) \g /dev/null
+SELECT is(pg_temp.take('{m}', '{0}', 5, 60, 5), '1', 'a bucket of another limit or another clock counts as empty');
 SELECT pg_temp.sql($$UPDATE postern.rate_bucket SET tat = clock_timestamp() + interval '60.5 s'
                       WHERE key = 'm' RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.take('{m}', '{1}', 5, 60, 5), '1', 'a clock that was put back by half a second refuses no permit');

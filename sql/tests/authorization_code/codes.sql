@@ -131,12 +131,20 @@ SELECT ok(postern.use_pushed_request(pg_temp.realm(), pg_temp.h('u3'))
 
 -- What one source keeps unopened.
 SELECT is(pg_temp.push('k' || n, 4300), 'stored', 'requests of one source for one client') FROM generate_series(1, 15) AS n;
-SELECT is(pg_temp.push('k16', 1100), 'full 120', 'are bounded by their bytes until they go');
+SELECT is(pg_temp.push('k16', 1100), 'full 20', 'are bounded by their bytes');
 SELECT is(pg_temp.push('k16', 1000), 'stored', 'to the last byte that fits');
 SELECT is(pg_temp.push('k17', 4300, source => '192.0.2.2') || ' ' || pg_temp.push('k18', 4300, client => 'second'),
           'stored stored', 'another source or client has bytes of its own');
 SELECT ok(pg_temp.opened('k1'), 'one is opened');
 SELECT is(pg_temp.push('k19', 4300), 'stored', 'and makes room');
+SELECT pg_temp.sql($$UPDATE postern.pushed_request SET expires_at = expires_at - interval '21 seconds'
+                      WHERE id_hash IN (pg_temp.h('k1'), pg_temp.h('k2'), pg_temp.h('k3')) RETURNING 1$$) \g /dev/null
+SELECT is(pg_temp.push('k21', 4300), 'stored', 'one that was not opened for a while gives way');
+SELECT is(pg_temp.sql($$SELECT string_agg(n, ' ' ORDER BY n) FROM unnest('{k1,k2,k3}'::text[]) AS n
+                         WHERE EXISTS (SELECT FROM postern.pushed_request AS p WHERE p.id_hash = pg_temp.h(n))$$),
+          'k1 k3', 'the oldest first, no more than need be, and none that was opened');
+SELECT is(pg_temp.push('k22', 4300), 'stored', 'then the next');
+SELECT is(pg_temp.push('k23', 4300), 'full 20', 'and no younger one');
 SELECT pg_temp.sql($$UPDATE postern.pushed_request SET expires_at = now(), ends_at = now() WHERE opened_at IS NULL
                      RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.push('k20', 4300), 'stored', 'as do those whose time is over');

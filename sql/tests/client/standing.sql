@@ -37,5 +37,24 @@ SELECT pg_temp.sql($$UPDATE postern.realm SET enabled = false; SELECT 1$$) \g /d
 SELECT is(pg_temp.fault('gt:refresh_token'), 'realm', 'a disabled realm comes first');
 SELECT is(pg_temp.raised('gt:refresh_token'), 'PC004', 'is raised');
 SELECT ok(pg_temp.alive('a'), 'none of it ended the session');
+
+-- On the host of an App, its own switch counts as well.
+SELECT pg_temp.sql($$UPDATE postern.client SET enabled = true, permissions = '{gt:authorization_code,gt:refresh_token,gt:urn:cocoar:otp}'
+                      WHERE client_id = 'app'; SELECT 1$$) \g /dev/null
+SELECT pg_temp.sql($$UPDATE postern.realm SET enabled = true, native_grants_enabled = true, hosted_enabled = true; SELECT 1$$) \g /dev/null
+SELECT pg_temp.sql($$INSERT INTO postern.app (realm_id, slug, display_name) VALUES (pg_temp.realm(), 'shop', 'Shop'); SELECT 1$$) \g /dev/null
+CREATE FUNCTION pg_temp.on_host(app text, permission text) RETURNS text LANGUAGE sql AS $$
+    SELECT set_config('postern.app', '', true);
+    SELECT postern.opened_for('192.0.2.1', NULL, NULL, NULL, app);
+    SELECT pg_temp.fault(permission) $$;
+SELECT is(pg_temp.on_host('shop', 'gt:urn:cocoar:otp'), 'none', 'an App that serves');
+SELECT pg_temp.sql($$UPDATE postern.app SET native_grants_enabled = false; SELECT 1$$) \g /dev/null
+SELECT is(pg_temp.on_host('shop', 'gt:urn:cocoar:otp'), 'switch', 'one whose native grants are off');
+SELECT is(pg_temp.on_host('shop', 'gt:authorization_code'), 'none', 'which is not the switch of its pages');
+SELECT is(pg_temp.on_host('shop', 'gt:refresh_token'), 'none', 'nor of refreshing');
+SELECT is(pg_temp.on_host(NULL, 'gt:urn:cocoar:otp'), 'none', 'on the realm''s own host it does not count');
+SELECT pg_temp.sql($$UPDATE postern.app SET native_grants_enabled = true, hosted_enabled = false; SELECT 1$$) \g /dev/null
+SELECT is(pg_temp.on_host('shop', 'gt:authorization_code'), 'switch', 'one whose pages are off');
+SELECT is(pg_temp.on_host('gone', 'gt:urn:cocoar:otp'), 'switch', 'one that is gone');
 SELECT * FROM finish();
 ROLLBACK;

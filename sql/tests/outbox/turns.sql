@@ -1,5 +1,5 @@
 \ir ../helpers/fixture.psql
-SELECT plan(57);
+SELECT plan(58);
 CREATE FUNCTION pg_temp.mail(name text, address text, template text DEFAULT 'otp', age interval DEFAULT '0',
                              r uuid DEFAULT pg_temp.realm())
 RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
@@ -213,5 +213,11 @@ SELECT results_eq($$SELECT CASE realm_id WHEN pg_temp.realm() THEN 'a' ELSE 'oth
     $$VALUES ('other', 2)$$, 'a small batch begins after the realm that was last');
 SELECT is((SELECT count(*)::int FROM (SELECT id FROM postern.take_undecided(200, NULL)) AS t), 100,
           'no request comes twice');
+SELECT pg_temp.sql($$UPDATE postern.auth_session SET hint_user = gen_random_uuid(), hint_session = gen_random_uuid()
+                      WHERE id = pg_temp.b16('q97') RETURNING 1$$),
+       pg_temp.sql($$UPDATE postern.auth_session SET created_at = now() + interval '1 second'
+                      WHERE id = pg_temp.b16('q97') RETURNING 1$$) \g /dev/null
+SELECT is((SELECT id FROM postern.take_undecided(3, NULL, '-1 minute') WHERE realm_id = pg_temp.realm()), pg_temp.b16('q97'),
+          'a device that may be known does not wait behind a flood');
 SELECT * FROM finish();
 ROLLBACK;

@@ -26,8 +26,10 @@ SELECT is(pg_temp.takes('+4366412345678'), 'client|app country|AT prefix|proven|
 SELECT is(pg_temp.takes('+4366412345678'), 'none', 'and no more');
 SELECT is(pg_temp.takes('+4366412345678', true), 'client|app country|AT prefix|device|+436641234 spend|all',
           'a known device of it finds the other half');
+SELECT is(pg_temp.takes('+4366412345678', true), 'client|app country|AT spend|all',
+          'and then it needs none of prefix and country: other accounts beside it cannot shut it out');
 SELECT is(pg_temp.sql($$SELECT round(extract(epoch FROM tat - now()) / (86400.0 / 80)) FROM postern.rate_bucket
-                         WHERE key = 'phone-otp|spend|all'$$), '10', 'what was refused took nothing of other budgets');
+                         WHERE key = 'phone-otp|spend|all'$$), '11', 'what was refused took nothing of other budgets');
 SELECT is(pg_temp.takes('+4366412345678', notice => true), 'spend|all', 'a notice costs money only');
 
 -- Messages that do not leave.

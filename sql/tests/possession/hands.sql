@@ -103,6 +103,9 @@ SELECT is(pg_temp.comes_back('a1', 'k6', '+4366400000001'), 'ok passed', 'an ass
 SELECT is(pg_temp.comes_back('a2', 'k6', '+4366400000001', 'srv2'), 'ok open', 'is new to another one');
 SELECT is(pg_temp.comes_back('a3', 'k6', NULL, 'srv2'), 'ok open', 'and names no number there');
 SELECT is(pg_temp.comes_back('a4', 'k6', '+4366400000001', 'srv2', 'none'), 'ok required', 'nor belongs to another one');
+SELECT admin.grant_permission('a', 'srv2', 'cap:assert-possession') \g /dev/null
+SELECT is(pg_temp.comes_back('a9', 'k6', '+4366400000001', 'srv2'), 'ok open', 'not even to one that may assert itself');
+SELECT admin.revoke_permission('a', 'srv2', 'cap:assert-possession') \g /dev/null
 SELECT is(pg_temp.comes_back('a5', 'k5', '+4366400000001', 'srv2'), 'ok passed', 'what a code bound counts everywhere');
 SELECT admin.revoke_permission('a', 'srv', 'cap:assert-possession') \g /dev/null
 SELECT is(pg_temp.comes_back('a6', 'k6', '+4366400000001'), 'ok open', 'a client that may not assert any more');
@@ -123,8 +126,11 @@ SELECT is((SELECT consecutive FROM postern.code_guard WHERE email_key = '+436640
 -- The holder is told, sees the keys, and ends them.
 SELECT admin.put_user('a', 'holder@example.com', phone => '+4366400000002') \g /dev/null
 UPDATE postern.user_account SET email_verified = true WHERE email = 'holder@example.com';
+SELECT pg_temp.starts('h0', '+4366400000002'), pg_temp.opens('h0', 'k8'), pg_temp.sends('h0', '+4366400000002', 'c', key => 'k8')
+    \g /dev/null
 SELECT is(pg_temp.proves('h1', 'k8', '+4366400000002'), 'passed 0 passed', 'a device proves the number of a user');
 SELECT is(pg_temp.told('holder@example.com'), 'phone-key-added +43···0002', 'who is told');
+SELECT is(pg_temp.checks('h0', 'c', 'k8'), 'passed 0 passed', 'it proves it once more');
 SELECT pg_temp.proves('h2', 'k8', '+4366400000002') \g /dev/null
 SELECT is(pg_temp.told('holder@example.com'), 'phone-key-added +43···0002', 'once');
 CREATE FUNCTION pg_temp.holder() RETURNS uuid LANGUAGE sql AS $$ SELECT id FROM postern.user_account WHERE email = 'holder@example.com' $$;
@@ -132,6 +138,8 @@ CREATE FUNCTION pg_temp.keys() RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(concat_ws(' ', client_id, phone, is_trusted, display_name), ', ')
       FROM postern.list_devices(pg_temp.realm(), pg_temp.holder(), NULL) $$;
 SELECT is(pg_temp.keys(), 'srv +4366400000002 f', 'the user sees the key');
+SELECT is(pg_temp.after($$UPDATE postern.device_key SET phone_at = phone_at - interval '1 day'$$,
+    $$coalesce(pg_temp.keys(), 'none')$$), 'none', 'none that proved the number before it was the user''s');
 SELECT is((SELECT count(*) FROM postern.change_device(pg_temp.realm(), pg_temp.holder(), pg_temp.device('k8'), 'x', NULL, false)),
     0::bigint, 'gives it no name');
 SELECT is(postern.remove_device(pg_temp.realm(), NULL, (SELECT id FROM postern.user_account WHERE email = 'former@example.com'),
@@ -152,6 +160,10 @@ SELECT is(pg_temp.device('k9'), NULL, 'it is neither');
 SELECT pg_temp.proves('h4', 'k10', '+4366400000002') \g /dev/null
 SELECT admin.delete_device('a', pg_temp.device('k10')) \g /dev/null
 SELECT is(pg_temp.device('k10'), NULL, 'an administrator ends one');
+SELECT pg_temp.comes_back('h5', 'k13', '+4366400000002', kind => 'none'), pg_temp.binds('h5', '+4366400000002') \g /dev/null
+SELECT pg_temp.told('holder@example.com') AS told \gset
+SELECT is(pg_temp.proves('h6', 'k13', '+4366400000002', 'srv2'), 'passed 0 passed', 'a key of one client proves the number to another');
+SELECT is(pg_temp.told('holder@example.com'), :'told' || ', phone-key-added +43···0002', 'where it is new, so the user is told');
 
 -- A proof ends with what the account had opened.
 SELECT is(pg_temp.proves('st1', 'k11', '+4366400000002'), 'passed 0 passed', 'a passed transaction');
@@ -196,6 +208,10 @@ SELECT is(pg_temp.after($$DELETE FROM postern.test_number$$, $$coalesce(pg_temp.
 SELECT is(pg_temp.after_call($$SELECT admin.delete_test_number('a', '+4366400000009')$$,
     $$coalesce(pg_temp.key_phone('t'), 'none') || ' ' || pg_temp.signs_in('t1', 's15', 't')$$), 'none refused transaction',
     'deleted, neither key nor proof');
+SELECT pg_temp.starts('t5', '+4366400000009'), pg_temp.opens('t5', 't2'),
+       pg_temp.sends('t5', '+4366400000009', 'x', key => 't2') \g /dev/null
+SELECT is(pg_temp.after_call($$SELECT admin.delete_test_number('a', '+4366400000009')$$, $$pg_temp.status('t5')$$),
+    'failed 9100 +4366400000009', 'and what is under way is over');
 SELECT is(pg_temp.after_call($$SELECT admin.put_test_number('a', '+4366400000009', 'srv', 'code', '222222')$$,
     $$coalesce(pg_temp.key_phone('t'), 'none')$$), 'none', 'another code ends what the former one opened');
 UPDATE postern.user_identifier SET proved_at = now() - interval '9 days' WHERE value = '+4366400000009';

@@ -40,5 +40,11 @@ SELECT is(postern.resource_key(v.resource), v.key, 'the key of ' || v.resource) 
     ('urn:mail', 'urn:mail')) AS v (resource, key);
 SELECT admin.put_resource_server('a', 'api', '{}') \g /dev/null
 SELECT is(pg_temp.served(), '[]', 'no resources: every token again');
+SELECT admin.put_client('a', 'mails', 'confidential'), admin.grant_permission('a', 'mails', 'ept:introspection'),
+       pg_temp.put('https://api.example'), admin.put_resource_server('a', 'mails', '{urn:mail}') \g /dev/null
+-- Each twice, because a row that was written stands last.
+SELECT admin.put_resource_server('a', v.client) FROM (VALUES ('api'), ('api'), ('mails'), ('mails')) AS v (client) \g /dev/null
+SELECT is((SELECT jsonb_object_agg(client_id, resources) FROM admin.resource_servers WHERE realm = 'a'),
+          '{"api": ["https://api.example"], "mails": ["urn:mail"]}', 'of two, each keeps its own');
 SELECT * FROM finish();
 ROLLBACK;

@@ -122,6 +122,7 @@ UPDATE postern.session SET revoked_at = now() WHERE id = pg_temp.uu('s2');
 UPDATE postern.session SET refresh_expires_at = now() WHERE id = pg_temp.uu('s3');
 SELECT admin.delete_client('a', 'app', end_sessions => true) \g /dev/null
 SELECT is(pg_temp.told(), 'session_revoked s1 client_deleted', 'its live sessions ended');
+SELECT is((SELECT count(*) FROM postern.session), 0::bigint, 'and none of any kind is left');
 
 -- A test identity goes to another client.
 SELECT admin.put_client('a', 'first'), admin.put_client('a', 'second'),

@@ -41,10 +41,13 @@ SELECT is(pg_temp.take(), 'audit:sign_in audit:user_disabled crm:passkey_added c
 SELECT results_eq('SELECT DISTINCT subject FROM taken WHERE event <> ''user_disabled''',
                   ARRAY[pg_temp.sub('ada@example.com')::text], 'the user is the subject');
 SELECT is(pg_temp.take(), '', 'one at a time');
+SELECT is(pg_temp.settle(:second, 'failed', 0), 1, 'a try fails');
+SELECT pg_temp.forget() \g /dev/null
+SELECT is(pg_temp.take(), 'crm:passkey_added', 'and is repeated');
 SELECT is(pg_temp.settle(:second), 0, 'delivered');
 SELECT is(pg_temp.settle(:second), NULL, 'once: the lease is over');
 SELECT is(pg_temp.take(), 'crm:sign_in', 'then the next one of that user');
-SELECT is(pg_temp.settle(:first, 'failed'), 1, 'a failure');
+SELECT is(pg_temp.settle(:first, 'failed'), 1, 'a failure counts anew for a user of whom an event arrived');
 SELECT is(pg_temp.take(), '', 'is not tried again at once');
 SELECT is(pg_temp.sql($$SELECT string_agg(event || ' ' || state || attempts, ',' ORDER BY event)
                           FROM admin.webhook_deliveries WHERE webhook = 'crm'$$),
@@ -61,6 +64,8 @@ SELECT is(postern.settle_event(l.realm_id, l.webhook, l.subject, l.lease, l.even
 SELECT is(postern.settle_delivered(array_agg(l.realm_id), array_agg(l.webhook), array_agg(l.subject), array_agg(l.lease),
                                    array_agg(l.event_id)), 0, 'nor does it in a group') FROM lost AS l;
 SELECT is(pg_temp.settle(:first, 'refused'), 0, 'refused for good');
+SELECT is(pg_temp.sql($$SELECT failures FROM postern.webhook WHERE id = pg_temp.hook()$$), '0',
+          'a receiver that answers so does not fail');
 SELECT is(pg_temp.settle(:bobs), 0, 'another is delivered');
 SELECT is(pg_temp.sql($$SELECT set_aside || ' ' || pending FROM admin.webhooks WHERE realm = 'a' AND name = 'crm'$$),
           '1 0', 'it is set aside');
