@@ -42,6 +42,8 @@ bool may_be_sent_to(const PhoneNumber &number) {
         case PhoneNumberUtil::TOLL_FREE:
         case PhoneNumberUtil::PAGER:
         case PhoneNumberUtil::VOICEMAIL:
+        // They forward at a price that their holder chooses, and are sold to those who make others call.
+        case PhoneNumberUtil::PERSONAL_NUMBER:
             return false;
         default:
             return true;

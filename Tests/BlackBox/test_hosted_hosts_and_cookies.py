@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from harness import wire
-from harness.codeflow import Flow, hosted
+from harness.codeflow import Flow, hosted, response
 from harness.pages_client import PageBrowser
 from harness.phones import Phones, new_number
 from harness.postgres import literal
@@ -209,6 +209,17 @@ def test_a_session_cookie_lives_from_its_last_use(world, realm):
     world.time_travel(20 * DAY)
     value, life = set_cookie(flow.authorize(prompt="none"), SESSION)
     assert value == flow.cookie and 14 * DAY < life < 15 * DAY, "the absolute time of the session is not exceeded"
+
+
+def test_two_hundred_cookies_are_looked_at(realm):
+    """A browser keeps fewer for a host; what a stranger sends beyond them costs nothing."""
+    flow = signed_in(realm)
+    own = flow.cookies()["Cookie"]
+    for others, found in ((0, True), (199, True), (200, False)):
+        answer = flow.authorize(prompt="none", headers={"Cookie": "; ".join([*["a=b"] * others, own])})
+        assert (("code" if found else "error") in response(answer)), others
+    assert "error" in response(flow.authorize(prompt="none", headers={"Cookie": ";" * 11_000 + own}))
+    assert "code" in response(flow.authorize(prompt="none", headers={"Cookie": own + ";" * 11_000}))
 
 
 def test_a_page_that_goes_on_with_the_session_gives_its_cookie_again(world, realm):

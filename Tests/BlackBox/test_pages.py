@@ -16,7 +16,9 @@ PAGE_HEADERS = {
                                "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-frame-options": "DENY", "referrer-policy": "same-origin", "x-content-type-options": "nosniff",
     "permissions-policy": "publickey-credentials-get=(self), publickey-credentials-create=(self)",
-    "strict-transport-security": "max-age=31536000",
+    "strict-transport-security": "max-age=31536000", "cross-origin-resource-policy": "same-origin",
+    # An app that opens a sign-in in a window hears of its end by that window.
+    "cross-origin-opener-policy": None,
 }
 
 

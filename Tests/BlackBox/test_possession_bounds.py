@@ -46,6 +46,21 @@ def confirm(realm, path, number, node=None):
 # -- who may call -----------------------------------------------------------------------------------
 
 
+def test_the_calls_of_one_transaction_are_limited(realm):
+    """429 by policy `possession`, dimension `target`; another transaction goes on."""
+    realm.limit("possession", "target", 3, per="1 minute")
+    try:
+        (_, phone), (_, other) = opened(realm, new_number()), opened(realm, new_number())
+        answers = [phone.ask("result") for _ in range(4)]
+        assert [answer.status for answer in answers] == [200, 200, 429, 429], answers
+        document = answers[-1].json()
+        assert (document["policy"], document["dimension"]) == ("possession", "target"), document
+        assert answers[-1].header("retry-after") == str(document["retryAfterSeconds"]) and 1 <= document["retryAfterSeconds"] <= 20
+        assert other.ask("result").status == 200
+    finally:
+        realm.limit("possession", "target", 120, per="1 minute")
+
+
 def test_a_wait_ends_with_its_transaction(world, realm):
     """`failed` at its end, and not the state of before at the end of the wait: the token is over by then."""
     started, phone = opened(realm, new_number())

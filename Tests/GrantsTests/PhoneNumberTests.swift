@@ -26,7 +26,7 @@ struct PhoneNumberTests {
             "112", "+49", "+999123456789", "+1 415 555 2671 x12", "+4912345678901234567", "letters", "",
             "0900 1 123456",
             "0800 1234567", "0180 5 123456", "(00) 056 78", String(repeating: "1", count: 10_240),
-            "0176 1234 5678\u{0}",
+            "0176 1234 5678\u{0}", "+44 70 1234 5678", "0700 12345678",
         ])
     func refused(_ typed: String) {
         #expect(PhoneNumber(typed: typed, defaultRegion: "DE") == nil)

@@ -21,7 +21,8 @@ struct phone_number {
 /// - text: UTF-8, `length` bytes.
 /// - default_region: ISO 3166 code of numbers without a country code; NULL: there is none.
 /// - Returns: 1, or 0 when the text is no number that a message can be sent to: not parsable, with an extension, too
-///   short, local only, of a length between two possible ones, premium, shared-cost, toll-free, pager or voicemail.
+///   short, local only, of a length between two possible ones, premium, shared-cost, toll-free, personal, pager or
+///   voicemail.
 int phone_number_read(const char *text, size_t length, const char *default_region, struct phone_number *number);
 
 #ifdef __cplusplus

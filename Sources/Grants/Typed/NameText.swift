@@ -5,7 +5,7 @@
 /// Counted and trimmed by code point, as PostgreSQL does (`postern.person_name` holds the same rule). By `Character`,
 /// `" \u{301}x"` would begin with one that is not white space.
 public enum NameText {
-    /// The name as it is stored. - Returns: `nil` if the text is no name of at most so many code points.
+    /// The name as it is stored. - Returns: `nil` if the text is no name of at most so many code points and 256 bytes.
     public static func read(_ typed: String, longest: Int) -> String? {
         guard typed.utf8.count <= maximumBytes else { return nil }
         var scalars = typed.unicodeScalars[...]
@@ -14,11 +14,14 @@ public enum NameText {
         guard let first = scalars.first, scalars.count <= longest, !isContinuation(first),
             scalars.allSatisfy({ !isForbidden($0) })
         else { return nil }
-        return String(Substring(scalars))
+        let name = String(Substring(scalars))
+        return name.utf8.count <= maximumStoredBytes ? name : nil
     }
 
     /// The longest text that is looked at: what copying brings around a name is short.
     private static let maximumBytes = 1024
+    /// The longest name that is stored: strangers give names, too, and a code point has up to four bytes.
+    private static let maximumStoredBytes = 256
 
     /// What vanishes around a name: white space, a Braille cell without dots, and what has no appearance; not what ends
     /// an emoji (❤️, the flag of Wales) nor what is forbidden anywhere. What remains begins with something to be seen.
@@ -50,7 +53,7 @@ public enum NameText {
     }
 }
 
-/// A given or family name as typed: 1 to 100 code points (``NameText``).
+/// A given or family name as typed: 1 to 100 code points, at most 256 bytes (``NameText``).
 public struct PersonName: Sendable, Equatable {
     /// What is stored.
     public let text: String

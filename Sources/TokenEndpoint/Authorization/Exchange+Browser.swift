@@ -22,22 +22,27 @@ extension Exchange {
     /// What follows the life of each cookie.
     public var cookieAttributes: String { "; Path=/; HttpOnly; SameSite=Lax" + (hasSecureCookies ? "; Secure" : "") }
 
-    /// The value of a cookie; `nil` when it is missing or there are two of the name.
+    /// As many cookies as are looked at. Browsers keep at most 180 for a host.
+    private static let maximumCookies = 200
+
+    /// The value of a cookie; `nil` when it is missing, there are two of the name, or it stands behind too many others.
     ///
-    /// Compares bytes: a stranger may send kilobytes of cookies, and text would be taken apart into characters.
+    /// Compares bytes, and takes nothing apart into characters but a cookie of the name: a stranger may send thousands
+    /// of cookies.
     public func cookie(named name: String) -> Substring? {
         let prefix = Array("\(name)=".utf8)
         var found: Substring?
+        var left = Self.maximumCookies
         for line in request.headers[values: .cookie] {
-            let bytes = line.utf8
-            var start = bytes.startIndex
-            while start < bytes.endIndex {
-                let end = bytes[start...].firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
-                let pair = Substring(bytes[start..<end]).trimmingSpaces
-                start = end < bytes.endIndex ? bytes.index(after: end) : end
-                guard pair.utf8.starts(with: prefix) else { continue }
+            var rest = line.utf8[...]
+            while left > 0, !rest.isEmpty {
+                left -= 1
+                let pair = rest.prefix { $0 != UInt8(ascii: ";") }
+                rest = rest[pair.endIndex...].dropFirst()
+                let named = pair.withoutLeadingSpaces
+                guard named.starts(with: prefix) else { continue }
                 guard found == nil else { return nil }
-                found = Substring(pair.utf8.dropFirst(prefix.count))
+                found = Substring(Substring(named).trimmingSpaces.utf8.dropFirst(prefix.count))
             }
         }
         return found

@@ -162,3 +162,8 @@ extension StringProtocol {
         return self[first...last]
     }
 }
+
+extension Substring.UTF8View {
+    /// Without the spaces and tabs at the beginning.
+    var withoutLeadingSpaces: Substring.UTF8View { drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") } }
+}

@@ -50,13 +50,14 @@ class Phones:
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.port = self._server.server_address[1]
         admin = realm.world.admin
         admin.call("set_phone_policy", realm.slug, **{"regions": ["AT", "US"], "sends": 3, **policy})
         for dimension in ("target", "target-total", "source", "prefix", "country"):
             realm.limit("phone-otp", dimension, 1_000_000, per="1 minute", burst=1_000_000)
         admin.call("grant_permission", realm.slug, realm.client("app"), variadic=["scp:phone"])
         for channel in channels:
-            url = f"http://127.0.0.1:{self._server.server_address[1]}/{channel}"
+            url = f"http://127.0.0.1:{self.port}/{channel}"
             admin.call("put_channel", realm.slug, channel, "test", provider="webhook", url=url)
 
     def close(self):

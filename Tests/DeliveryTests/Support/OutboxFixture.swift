@@ -16,7 +16,11 @@ struct OutboxFixture: Sendable {
         let attempts: Int
         let lastError: String?
         let hasPayload: Bool
+        /// From the moment at which the row was read, by a clock that is read after it: never more than there were when
+        /// the row was written.
         let secondsUntilDue: Double
+        /// From the moment at which the row was made: never less than the pause that the last failure asked for.
+        let secondsFromQueueToDue: Double
     }
 
     let postgres: ThrowawayPostgres
@@ -191,14 +195,17 @@ struct OutboxFixture: Sendable {
             Statement(
                 name: "state",
                 sql: """
-                    SELECT state, attempts, last_error, payload IS NOT NULL, extract(epoch FROM not_before - now())::float8
+                    SELECT state, attempts, last_error, payload IS NOT NULL,
+                           extract(epoch FROM not_before - clock_timestamp())::float8,
+                           extract(epoch FROM not_before - created_at)::float8
                       FROM postern.mail_outbox WHERE id = $1
                     """, effect: .readOnly),
             [.uuid(mail)]
         ) { (row) throws(StoreError) in
             State(
                 state: try row.text(0), attempts: Int(try row.int(1)), lastError: try row.textOrNil(2),
-                hasPayload: try row.bool(3), secondsUntilDue: try row.double(4))
+                hasPayload: try row.bool(3), secondsUntilDue: try row.double(4),
+                secondsFromQueueToDue: try row.double(5))
         }
         return try #require(rows.first)
     }

@@ -1,9 +1,9 @@
 -- Names that people give: one rule, the same as the server's (NameText.swift; a test compares the two).
 SET LOCAL ROLE postern_owner;
 
--- Trimmed by code point of white space and of what has no appearance; 1 to 100 code points remain, none of them a
--- control, a line separator or a bidirectional override, the first no combining mark and no tag of a flag. What this
--- accepts, user_account can store.
+-- Trimmed by code point of white space and of what has no appearance; 1 to 100 code points and at most 256 bytes
+-- remain, none of them a control, a line separator or a bidirectional override, the first no combining mark and no tag
+-- of a flag. What this accepts, user_account can store.
 -- v_margin: White_Space and Default_Ignorable_Code_Point, without variation selectors, tags and bidirectional
 -- overrides, and the Braille cell without dots. The list below: general category M (Mn, Mc, Me), and the tags; both as
 -- the server's Unicode tables have them.
@@ -21,7 +21,8 @@ BEGIN
         RETURN NULL;
     END IF;
     v_name := regexp_replace(regexp_replace(candidate, '\A' || v_margin || '+', ''), v_margin || '+\Z', '');
-    IF char_length(v_name) BETWEEN 1 AND 100 AND v_name !~ '[\x01-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]'
+    IF char_length(v_name) BETWEEN 1 AND 100 AND octet_length(v_name) <= 256
+       AND v_name !~ '[\x01-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]'
        AND NOT ascii(v_name) <@ '{
     [768,879],[1155,1161],[1425,1469],[1471,1471],[1473,1474],[1476,1477],[1479,1479],[1552,1562],
     [1611,1631],[1648,1648],[1750,1756],[1759,1764],[1767,1768],[1770,1773],[1809,1809],[1840,1866],
@@ -83,8 +84,8 @@ AS $$
 BEGIN
     IF value IS DISTINCT FROM postern.person_name(value) THEN
         PERFORM postern.refuse(format('%s %s is not a name', argument, postern.shown(value)),
-            'Allowed are 1 to 100 characters on one line, without control characters and bidirectional overrides, and '
-            'without blanks around them. Something of it must be visible.');
+            'Allowed are 1 to 100 characters on one line, at most 256 bytes, without control characters and '
+            'bidirectional overrides, and without blanks around them. Something of it must be visible.');
     END IF;
 END
 $$;
