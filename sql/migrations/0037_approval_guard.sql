@@ -8,13 +8,15 @@ COMMENT ON COLUMN postern.client.match_number IS
 CREATE TABLE postern.approval_guard (
     realm_id    uuid NOT NULL,
     user_id     uuid NOT NULL,
+    rank        integer NOT NULL DEFAULT 0,
     refused_at  timestamptz,
     quiet_until timestamptz,
     resumed_at  timestamptz NOT NULL DEFAULT '-infinity',
-    PRIMARY KEY (realm_id, user_id),
+    PRIMARY KEY (realm_id, user_id, rank),
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE
 );
 COMMENT ON TABLE postern.approval_guard IS 'Who is shown no requests for approval for a while';
+COMMENT ON COLUMN postern.approval_guard.rank IS 'Of the requests that are not shown (postern.rank_of_asker)';
 COMMENT ON COLUMN postern.approval_guard.refused_at IS 'The last denial, wrong number or report';
 COMMENT ON COLUMN postern.approval_guard.resumed_at IS 'Denials of before count no more (admin.resume_approvals)';
 

@@ -40,7 +40,8 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
 BEGIN
     PERFORM postern.admin_user_id(v_realm, user_id);
-    INSERT INTO postern.approval_guard AS g (realm_id, user_id, resumed_at) VALUES (v_realm, user_id, now())
+    INSERT INTO postern.approval_guard AS g (realm_id, user_id, rank, resumed_at)
+    SELECT v_realm, user_id, r, now() FROM generate_series(0, 2) AS r
         ON CONFLICT ON CONSTRAINT approval_guard_pkey DO UPDATE
        SET refused_at = NULL, quiet_until = NULL, resumed_at = now();
     DELETE FROM postern.rate_bucket AS b

@@ -101,10 +101,11 @@ BEGIN
     IF p_decision = 'approve' THEN
         RETURN;
     END IF;
-    -- The second denial within an hour, and a report, end all requests for a while.
-    INSERT INTO postern.approval_guard AS g (realm_id, user_id, refused_at, quiet_until)
-    VALUES (v_realm, p_device.user_id, now(), CASE p_decision WHEN 'report' THEN now() + interval '24 hours' END)
-        ON CONFLICT (realm_id, user_id) DO UPDATE
+    -- The second denial within an hour ends all requests of its rank and below for a while; a report ends all.
+    INSERT INTO postern.approval_guard AS g (realm_id, user_id, rank, refused_at, quiet_until)
+    SELECT v_realm, p_device.user_id, r, now(), CASE p_decision WHEN 'report' THEN now() + interval '24 hours' END
+      FROM generate_series(0, CASE p_decision WHEN 'report' THEN 2 ELSE postern.rank_of(p_approval) END) AS r
+        ON CONFLICT (realm_id, user_id, rank) DO UPDATE
        SET refused_at = now(),
            quiet_until = greatest(g.quiet_until, excluded.quiet_until,
                                   CASE WHEN g.refused_at > now() - interval '1 hour'

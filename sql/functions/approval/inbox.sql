@@ -2,7 +2,8 @@
 SET LOCAL ROLE postern_owner;
 
 -- The device is the key whose proof came with the statement. Outcomes: listed, unknown (no trusted device's key),
--- rate_limited. approvals: a list, oldest first; empty on probation. quiet_until: until when none is shown.
+-- rate_limited. approvals: a list, oldest first; empty on probation. quiet_until: until when those of strangers
+-- at least are not shown.
 CREATE OR REPLACE FUNCTION postern.approval_inbox(
     p_realm uuid,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
@@ -32,7 +33,7 @@ BEGIN
         probation_until := date_part('epoch', v_device.probation_until);
         RETURN;
     END IF;
-    SELECT date_part('epoch', g.quiet_until) INTO quiet_until
+    SELECT date_part('epoch', max(g.quiet_until)) INTO quiet_until
       FROM postern.approval_guard AS g
      WHERE g.realm_id = p_realm AND g.user_id = v_device.user_id AND g.quiet_until > now();
     SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(

@@ -24,40 +24,47 @@ END
 $$;
 COMMENT ON FUNCTION postern.hinted_user IS 'The enabled user that a hint means; NULL when there is none';
 
--- Whether a request comes from where the person is known: with an ID token of theirs, or from a confidential client
--- that they are signed in to. Anybody can ask in the name of a public client.
-CREATE OR REPLACE FUNCTION postern.is_known_asker(p_approval postern.transaction, p_user uuid) RETURNS boolean
+-- How well an asker is known: 2, with an ID token of the person; 1, a confidential client that the person is signed in
+-- to; 0, a stranger. A stranger asks at a confidential client too: its form takes any address. Anybody can ask in the
+-- name of a public client. So no request does anything to those of a higher rank.
+CREATE OR REPLACE FUNCTION postern.rank_of_asker(p_approval postern.transaction, p_user uuid) RETURNS integer
 LANGUAGE sql STABLE
 AS $$
-    SELECT p_approval.detail ? 'sid'
-        OR EXISTS (SELECT FROM postern.client AS c
-                     JOIN postern.session AS s ON s.realm_id = c.realm_id AND s.client = c.id
-                    WHERE c.realm_id = p_approval.realm_id AND c.id = p_approval.client
-                      AND c.client_type = 'confidential' AND s.user_id = p_user AND s.revoked_at IS NULL
-                      AND s.expires_at > now() AND coalesce(s.refresh_expires_at > now(), true))
+    SELECT CASE WHEN p_approval.detail ? 'sid' THEN 2
+                WHEN EXISTS (SELECT FROM postern.client AS c
+                               JOIN postern.session AS s ON s.realm_id = c.realm_id AND s.client = c.id
+                              WHERE c.realm_id = p_approval.realm_id AND c.id = p_approval.client
+                                AND c.client_type = 'confidential' AND s.user_id = p_user AND s.revoked_at IS NULL
+                                AND s.expires_at > now() AND coalesce(s.refresh_expires_at > now(), true)) THEN 1
+                ELSE 0 END
 $$;
-COMMENT ON FUNCTION postern.is_known_asker IS
-    'Whether an ID token of the user came with a request, or its confidential client has a session of the user';
+COMMENT ON FUNCTION postern.rank_of_asker IS
+    'Whether an ID token of the user came with a request (2), or its confidential client has a session of the user (1)';
+
+CREATE OR REPLACE FUNCTION postern.rank_of(p_approval postern.transaction) RETURNS integer
+LANGUAGE sql IMMUTABLE
+RETURN coalesce((p_approval.detail ->> 'rank')::integer, 0);
+COMMENT ON FUNCTION postern.rank_of IS 'The rank of the asker of a request that is resolved';
 
 -- What one account may be asked, over all its addresses and numbers and all clients; only a worker knows them together,
 -- so an asker is not told. Strangers have one budget; a client that the user is signed in to has its own, and requests
 -- with an ID token were counted by its session when they came.
-CREATE OR REPLACE FUNCTION postern.is_asked_too_often(p_approval postern.transaction, p_user uuid) RETURNS boolean
+CREATE OR REPLACE FUNCTION postern.is_asked_too_often(p_approval postern.transaction, p_user uuid, p_rank integer)
+RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    RETURN NOT p_approval.detail ? 'sid'
+    RETURN p_rank < 2
         AND postern.is_over(p_approval.realm_id, 'approval', 'target-total', concat_ws(
-                '|', 'account', p_user,
-                CASE WHEN postern.is_known_asker(p_approval, p_user) THEN p_approval.client END));
+                '|', 'account', p_user, CASE WHEN p_rank = 1 THEN p_approval.client END));
 END
 $$;
 COMMENT ON FUNCTION postern.is_asked_too_often IS
     'Takes a permit of the account that a request for approval means; true when there was none';
 
--- Why no device shows a request; NULL: devices do. The asker learns nothing of it. Strangers never fill the places of
--- requests from where the person is known. The caller holds lock_of_approvals.
-CREATE OR REPLACE FUNCTION postern.why_hidden(p_approval postern.transaction, p_user uuid, p_is_known boolean)
+-- Why no device shows a request; NULL: devices do. The asker learns nothing of it. Requests of a lower rank never fill
+-- the places of a request, and what the person refused of theirs does not hide it. The caller holds lock_of_approvals.
+CREATE OR REPLACE FUNCTION postern.why_hidden(p_approval postern.transaction, p_user uuid, p_rank integer)
 RETURNS text
 LANGUAGE plpgsql STABLE
 AS $$
@@ -74,17 +81,18 @@ BEGIN
         WHEN EXISTS (SELECT FROM postern.transaction AS t
                       WHERE t.realm_id = p_approval.realm_id AND t.user_id = p_user AND t.client = p_approval.client
                         AND t.created_at > postern.approvals_since()
-                        AND t.source = p_approval.source AND t.decision <> 'approve'
+                        AND t.source = p_approval.source AND t.decision <> 'approve' AND postern.rank_of(t) >= p_rank
                         AND t.decided_at > greatest(now() - interval '60 seconds', g.resumed_at)) THEN 'refused'
         WHEN (SELECT count(*) FROM postern.transaction AS t
                WHERE t.realm_id = p_approval.realm_id AND t.user_id = p_user AND t.is_shown AND t.state = 'open'
                  AND t.created_at > postern.approvals_since()
                  AND t.expires_at > now()
-                 AND (NOT p_is_known OR t.detail ? 'known')
+                 AND postern.rank_of(t) >= p_rank
                  AND ((t.client, t.source) <> (p_approval.client, p_approval.source)
-                      OR t.detail ? 'known' AND NOT p_is_known)) >= 3 THEN 'full' END
+                      OR postern.rank_of(t) > p_rank)) >= 3 THEN 'full' END
       FROM (VALUES (1)) AS one
-      LEFT JOIN postern.approval_guard AS g ON g.realm_id = p_approval.realm_id AND g.user_id = p_user);
+      LEFT JOIN postern.approval_guard AS g
+        ON g.realm_id = p_approval.realm_id AND g.user_id = p_user AND g.rank = p_rank);
 END
 $$;
 COMMENT ON FUNCTION postern.why_hidden IS
@@ -114,7 +122,7 @@ AS $$
 DECLARE
     v_realm uuid := p_approval.realm_id;
     v_user uuid := postern.hinted_user(v_realm, p_approval.hint);
-    v_is_known boolean := postern.is_known_asker(p_approval, v_user);
+    v_rank integer := postern.rank_of_asker(p_approval, v_user);
     v_hidden text;
     v_detail jsonb := jsonb_build_object('approval_id', p_approval.id, 'event', p_approval.event);
 BEGIN
@@ -122,8 +130,8 @@ BEGIN
                                OR NOT postern.try_hold_user(v_realm, v_user)) THEN
         RETURN false;
     END IF;
-    v_hidden := postern.why_hidden(p_approval, v_user, v_is_known);
-    IF v_hidden IS NULL AND postern.is_asked_too_often(p_approval, v_user) THEN
+    v_hidden := postern.why_hidden(p_approval, v_user, v_rank);
+    IF v_hidden IS NULL AND postern.is_asked_too_often(p_approval, v_user, v_rank) THEN
         v_hidden := 'limited';
     END IF;
     IF v_hidden IS NULL THEN
@@ -132,18 +140,18 @@ BEGIN
          WHERE t.realm_id = v_realm AND t.user_id = v_user AND t.is_shown AND t.state = 'open'
            AND t.created_at > postern.approvals_since()
            AND t.client = p_approval.client AND t.source = p_approval.source
-           AND (v_is_known OR NOT t.detail ? 'known');
-        -- It takes the place of a stranger's.
+           AND postern.rank_of(t) <= v_rank;
+        -- It takes the place of one of a lower rank.
         UPDATE postern.transaction AS t SET is_shown = false
-         WHERE v_is_known AND t.realm_id = v_realm
+         WHERE v_rank > 0 AND t.realm_id = v_realm
            AND t.id IN (SELECT o.id FROM postern.transaction AS o
                          WHERE o.realm_id = v_realm AND o.user_id = v_user AND o.is_shown AND o.state = 'open'
                            AND o.created_at > postern.approvals_since() AND o.expires_at > now()
-                         ORDER BY o.detail ? 'known' DESC, o.created_at DESC, o.id OFFSET 2);
+                         ORDER BY postern.rank_of(o) DESC, o.created_at DESC, o.id OFFSET 2);
     END IF;
     UPDATE postern.transaction AS t
        SET resolved_at = now(), user_id = v_user, is_shown = v_hidden IS NULL,
-           detail = CASE WHEN v_is_known THEN t.detail || '{"known": true}' ELSE t.detail END
+           detail = t.detail || jsonb_build_object('rank', v_rank)
      WHERE t.realm_id = v_realm AND t.id = p_approval.id;
     INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
     VALUES (v_realm, 'approval_requested', p_approval.client, v_user, p_approval.source, v_detail);

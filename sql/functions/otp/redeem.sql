@@ -4,7 +4,7 @@ SET LOCAL ROLE postern_owner;
 -- Order: take permits; try the lock of the address (of the device, for the handle of a known device) without waiting;
 -- refuse what is locked out; count the try; compare and consume in one statement; then open the session, or count the
 -- wrong codes. outcome busy: another transaction tries a code of this address now; nothing was counted or consumed,
--- call again. compared: the number of codes that were compared and wrong. reason is for logs only. Codes compared: with
+-- call again. compared: as in postern.refuse_code. reason is for logs only. Codes compared: with
 -- a handle the codes of that handle; with the address alone the three newest codes that this client may redeem. Never
 -- more than the number of tries left of the hundred. An account with a second factor takes two calls. The first call
 -- consumes nothing and returns second_factor with the data to compare the presented code with. The second call

@@ -6,14 +6,19 @@ INSERT INTO postern.rate_limit_policy (policy, dimension, permits, per, burst, m
     ON CONFLICT (policy, dimension) DO UPDATE
    SET permits = excluded.permits, per = excluded.per, burst = excluded.burst, mode = excluded.mode;
 
+-- A row that counts nothing goes at once. Every try by an address writes one, so that its time does not tell whether
+-- there was a code: strangers decide how many there are.
 INSERT INTO postern.sweep_rule (table_name, condition) VALUES
-    ('code_guard', 't.updated_at < now() - interval ''24 hours'' AND t.failures_tat < now()'
-                   ' AND coalesce(t.locked_until < now(), true)'),
-    ('device_guard', 't.updated_at < now() - interval ''24 hours'' AND coalesce(t.locked_until < now(), true)')
+    ('code_guard', 't.failures_tat < now() AND coalesce(t.locked_until < now(), true)'
+                   ' AND (t.consecutive = 0 OR t.updated_at < now() - interval ''24 hours'')'),
+    ('device_guard', 'coalesce(t.locked_until < now(), true)'
+                     ' AND (t.consecutive = 0 OR t.updated_at < now() - interval ''24 hours'')')
     ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
 
 -- A try that redeems nothing: the reason for the log, the work of three comparisons however many codes there were, and
--- the count of wrong codes. p_because: why nothing was compared; NULL: something was.
+-- the count of wrong codes. p_because: why nothing was compared; NULL: something was. compared: for the realm's limit,
+-- the wrong codes that were those of accounts. A code to register with is nobody's: who guesses it reaches no account,
+-- and anybody may cause as many as there are invented addresses.
 CREATE OR REPLACE FUNCTION postern.refuse_code(
     p_realm uuid, p_client uuid, p_email_key text, p_handle bytea, p_codes uuid[], p_keyed bytea[], p_salt bytea,
     p_source text, p_device uuid, p_consecutive integer, p_because text, OUT because text, OUT compared integer)
@@ -27,12 +32,14 @@ DECLARE
     v_live bigint;
     v_compared bigint;
     v_equal bigint;
+    v_of_accounts bigint;
     v_bound bigint;
 BEGIN
     SELECT count(*), count(*) FILTER (WHERE x.is_live), count(*) FILTER (WHERE x.is_compared),
-           count(*) FILTER (WHERE x.is_compared AND x.is_right), count(*) FILTER (WHERE x.client <> p_client)
-      INTO v_seen, v_live, v_compared, v_equal, v_bound
-      FROM (SELECT c.client, c.expires_at > now() AS is_live,
+           count(*) FILTER (WHERE x.is_compared AND x.is_right), count(*) FILTER (WHERE x.client <> p_client),
+           count(*) FILTER (WHERE x.is_compared AND NOT x.is_right AND x.user_id IS NOT NULL)
+      INTO v_seen, v_live, v_compared, v_equal, v_bound, v_of_accounts
+      FROM (SELECT c.client, c.user_id, c.expires_at > now() AS is_live,
                    p_codes @> ARRAY[c.id] AND c.expires_at > now()
                        AND (c.client IS NULL OR c.client = p_client) AS is_compared,
                    EXISTS (SELECT FROM unnest(p_keyed) AS k (keyed) WHERE c.mac = sha256(c.salt || k.keyed)) AS is_right
@@ -50,17 +57,18 @@ BEGIN
     -- Each code that was compared and wrong adds one to the consecutive wrong codes. The hundredth locks codes for a
     -- day; then the count starts again. With the address alone they are already counted, unless one code was right but
     -- could not be redeemed.
-    compared := v_compared - v_equal;
-    v_wrong := p_consecutive + compared;
+    compared := v_of_accounts;
+    v_wrong := p_consecutive + v_compared - v_equal;
     IF p_device IS NOT NULL THEN
         INSERT INTO postern.device_guard AS g (realm_id, user_id, device, consecutive)
-        SELECT p_realm, i.user_id, p_device, compared
+        SELECT p_realm, i.user_id, p_device, v_wrong - p_consecutive
           FROM postern.user_identifier AS i WHERE i.realm_id = p_realm AND i.proven_key = p_email_key
             ON CONFLICT (realm_id, user_id, device) DO UPDATE
            SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END,
                updated_at = now();
     ELSIF p_handle IS NOT NULL OR v_equal > 0 THEN
-        INSERT INTO postern.code_guard AS g (realm_id, email_key, consecutive) VALUES (p_realm, p_email_key, compared)
+        INSERT INTO postern.code_guard AS g (realm_id, email_key, consecutive)
+        VALUES (p_realm, p_email_key, v_wrong - p_consecutive)
             ON CONFLICT (realm_id, email_key) DO UPDATE
            SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END,
                updated_at = now();

@@ -63,7 +63,28 @@ COMMENT ON FUNCTION postern.queue_notice IS
     'Queues a notice to every proven address of an account (or to p_recipient) about a change of the account';
 GRANT EXECUTE ON FUNCTION postern.queue_notice TO postern_app;
 
--- For a user without an address. It takes of the day's budget, of no other limit.
+-- A notice that finds the day's budget used up has a reserve of its own, which no request of strangers takes from:
+-- else they would choose whose notices are not sent. It is a twentieth of the budget, on top, ten units at least. One
+-- number takes three messages of it in a day, so that a few accounts cannot use it up for all.
+CREATE OR REPLACE FUNCTION postern.take_notice_permits(p_realm uuid, p_phone text) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    RETURN coalesce((
+        SELECT bool_and(t.retry_after IS NULL)
+          FROM postern.effective_rate_limits(p_realm) AS l,
+               LATERAL postern.take_permits(
+                   ARRAY['phone-otp|target-total|notice|' || p_phone, 'phone-otp|spend|notice|all'],
+                   ARRAY[1, postern.message_cost(p_realm, p_phone)], ARRAY[3, greatest(l.permits / 20, 10)],
+                   ARRAY[86400, extract(epoch FROM l.per)::float8], ARRAY[3, greatest(l.burst / 20, 10)]) AS t
+         WHERE l.policy = 'phone-otp' AND l.dimension = 'spend'), false);
+END
+$$;
+COMMENT ON FUNCTION postern.take_notice_permits IS
+    'Takes the permits of a notice to a phone for which the day''s budget has none; false when there are none';
+GRANT EXECUTE ON FUNCTION postern.take_notice_permits TO postern_app;
+
+-- For a user without an address. It takes of the day's budget, of no other limit. One that is not sent is audited.
 CREATE OR REPLACE FUNCTION postern.queue_notice_by_sms(
     p_realm uuid, p_user uuid, p_phone text, p_template text, p_detail jsonb, p_locale text)
 RETURNS void
@@ -73,10 +94,13 @@ BEGIN
     IF NOT postern.configured_channels(p_realm) ? 'sms' THEN
         RETURN;
     END IF;
-    PERFORM postern.queue_message(p_realm, gen_random_uuid(), 'sms', p_phone, p_template, 'notice', NULL,
-                                  p_detail => coalesce(p_detail, '{}') - 'offer'
-                                      || postern.undo_link_for(p_realm, p_user, p_detail -> 'offer', p_phone),
-                                  p_locale => p_locale);
+    IF NOT postern.queue_message(p_realm, gen_random_uuid(), 'sms', p_phone, p_template, 'notice', NULL,
+                                 p_detail => coalesce(p_detail, '{}') - 'offer'
+                                     || postern.undo_link_for(p_realm, p_user, p_detail -> 'offer', p_phone),
+                                 p_locale => p_locale) THEN
+        INSERT INTO postern.audit_event (realm_id, event, user_id, detail)
+        VALUES (p_realm, 'notice_unsent', p_user, jsonb_build_object('template', p_template));
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION postern.queue_notice_by_sms IS

@@ -20,7 +20,7 @@ SET LOCAL ROLE postern_owner;
 --   p_locale     BCP 47 tag of the language; NULL: English.
 --   p_region     the country of a number, unless p_request says it.
 -- A realm's queue is bounded (trigger mail_admission): beyond it a message is dropped, audited, without an error.
--- A message to a phone takes its permits here (postern.take_message_permits). False: it was not queued. The caller
+-- A message to a phone takes its permits here (postern.take_message_permits); a notice may find others. False: it was not queued. The caller
 -- shows nothing of that to who asked: it would tell which numbers are those of accounts.
 CREATE OR REPLACE FUNCTION postern.queue_message(
     p_realm uuid, p_id uuid, p_channel text, p_recipient text, p_template text, p_purpose text, p_payload bytea,
@@ -40,7 +40,8 @@ BEGIN
         v_permits := postern.take_message_permits(
             p_realm, p_recipient, coalesce(p_region, v_request.region), coalesce(p_client, v_request.client),
             coalesce(p_app, v_request.app), p_purpose = 'notice', v_request.device IS NOT NULL);
-        IF v_permits IS NULL THEN
+        IF v_permits IS NULL
+           AND (p_purpose <> 'notice' OR NOT postern.take_notice_permits(p_realm, p_recipient)) THEN
             RETURN false;
         END IF;
     END IF;

@@ -66,5 +66,37 @@ SELECT pg_temp.asks('r6', pg_temp.sub('ada@example.com')::text, source => '192.0
 SELECT is(pg_temp.inbox('t1'), 'r2,r3,r4', 'a stranger behind the same source replaces nothing of it');
 SELECT pg_temp.asks('r1', pg_temp.sub('ada@example.com')::text, source => '192.0.2.4', sid => 'phone') \g /dev/null
 SELECT is(pg_temp.inbox('t1'), 'r2,r3,r1', 'its like does');
+
+-- A web shop asks for all its users from one source. Strangers type the person's address there.
+RESET ROLE;
+SELECT pg_temp.sql($$UPDATE postern.session SET client = pg_temp.client('shop') RETURNING ''$$) \g /dev/null
+SET ROLE app_login;
+SELECT pg_temp.passes('2 hours') \g /dev/null
+SELECT pg_temp.asks('r1', pg_temp.sub('ada@example.com')::text, 'shop', sid => 'browser') \g /dev/null
+SELECT pg_temp.asks('r2', client => 'shop') \g /dev/null
+SELECT is(pg_temp.inbox('t1'), 'r1,r2', 'where the person has a session, a stranger replaces no request with an ID token');
+SELECT pg_temp.answers('t1', 'r2', 'deny', client => 'shop') \g /dev/null
+SELECT pg_temp.asks('r3', client => 'shop'),
+       pg_temp.asks('r4', pg_temp.sub('ada@example.com')::text, 'shop', sid => 'browser') \g /dev/null
+SELECT is(pg_temp.inbox('t1'), 'r4', 'a stranger''s request that is denied hides none with an ID token');
+SELECT pg_temp.asks('r5', source => '192.0.2.5'), pg_temp.answers('t1', 'r5', 'deny') \g /dev/null
+SELECT pg_temp.asks('r6', pg_temp.sub('ada@example.com')::text, 'shop', '192.0.2.6', sid => 'browser'),
+       pg_temp.asks('r3', client => 'shop', source => '192.0.2.3') \g /dev/null
+SELECT is(pg_temp.inbox('t1'), 'r4,r6,r3 quiet for 900', 'nor do two; one of them was elsewhere, which hides none at the shop');
+SELECT pg_temp.asks('r2', source => '192.0.2.9') \g /dev/null
+SELECT is(pg_temp.audited('r2'), 'approval_requested approval_hidden:quiet', 'both together hide those of strangers elsewhere');
+SELECT pg_temp.answers('t1', 'r3', 'deny', client => 'shop'),
+       pg_temp.asks('r5', client => 'shop', source => '192.0.2.5') \g /dev/null
+SELECT is(pg_temp.inbox('t1'), 'r4,r6 quiet for 900', 'a second one at the shop those at the shop');
+SELECT pg_temp.answers('t1', 'r6', 'deny', client => 'shop'), pg_temp.answers('t1', 'r4', number => '11', client => 'shop')
+    \g /dev/null
+SELECT pg_temp.asks('r1', pg_temp.sub('ada@example.com')::text, 'shop', '192.0.2.7', sid => 'browser'),
+       pg_temp.asks('r2', client => 'shop', source => '192.0.2.8') \g /dev/null
+SELECT is(pg_temp.audited('r1') || ', ' || pg_temp.audited('r2'),
+          'approval_requested approval_hidden:quiet, approval_requested approval_hidden:quiet',
+          'two denials of requests with an ID token end all');
+SELECT pg_temp.passes('2 hours'), pg_temp.asks('r1'), pg_temp.answers('t1', 'r1', 'report') \g /dev/null
+SELECT pg_temp.asks('r2', pg_temp.sub('ada@example.com')::text, 'shop', sid => 'browser') \g /dev/null
+SELECT is(pg_temp.audited('r2'), 'approval_requested approval_hidden:quiet', 'as does a report');
 SELECT * FROM finish();
 ROLLBACK;

@@ -81,6 +81,30 @@ SELECT is(pg_temp.sql($$SELECT string_agg(concat_ws(' ', channel, template, purp
 SELECT is(pg_temp.sql($$SELECT string_agg(key, ',') FROM postern.rate_bucket WHERE key LIKE 'phone-otp%'$$), 'phone-otp|spend|all',
     'and takes of the budget alone');
 
+-- Strangers have used up the budget of the day.
+RESET ROLE;
+SELECT admin.set_rate_limit('a', 'phone-otp', 'spend', 1, '1 day', 1) \g /dev/null
+SET LOCAL ROLE app_login;
+CREATE FUNCTION pg_temp.notices(who uuid, n int, OUT sent bigint, OUT unsent bigint) LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM postern.queue_notice(pg_temp.realm(), who, 'passkey-removed');
+    sent := pg_temp.sql(format($q$SELECT count(*)::text FROM postern.mail_outbox AS m, postern.user_identifier AS i
+        WHERE m.template = 'passkey-removed' AND m.recipient = i.value AND i.user_id = %L$q$, who));
+    unsent := pg_temp.sql(format($q$SELECT count(*)::text FROM postern.audit_event WHERE event = 'notice_unsent'
+        AND detail ->> 'template' = 'passkey-removed' AND user_id = %L$q$, who));
+END
+$$;
+SELECT pg_temp.sql($$UPDATE postern.rate_bucket SET tat = now() + interval '1 day' - interval '1 s' WHERE key = 'phone-otp|spend|all'
+    RETURNING ''$$) \g /dev/null
+SELECT is((SELECT string_agg(s::text, ' ') FROM generate_series(1, 4) AS n, LATERAL pg_temp.notices(current_setting('test.eve')::uuid, n) AS s),
+          '(1,0) (2,0) (3,0) (3,1)', 'an account is told all the same, three times a day; what is not sent is audited');
+RESET ROLE;
+SELECT set_config('test.others', string_agg(admin.put_user('a', phone => '+43664111112' || to_char(n, 'FM00'))::text, ','), true)
+  FROM generate_series(1, 11) AS n \g /dev/null
+SET LOCAL ROLE app_login;
+SELECT is((SELECT sum(s.sent) FROM unnest(string_to_array(current_setting('test.others'), ',')::uuid[]) WITH ORDINALITY AS u (id, n),
+                  LATERAL pg_temp.notices(u.id, u.n::int) AS s), 7::numeric, 'the reserve is a twentieth of the budget, ten units at least');
+
 -- Undo.
 CREATE FUNCTION pg_temp.undo(n text) RETURNS text LANGUAGE sql AS $$
     SELECT outcome FROM postern.undo_factor(pg_temp.realm(), n::uuid, '192.0.2.9', '{}', '{}', '{}', '{}', '{}') $$;
