@@ -12,6 +12,22 @@ let settings: [SwiftSetting] = [
 /// Coverage for libFuzzer in the code under test; not in the C libraries, which would only slow it down.
 let fuzzed: [SwiftSetting] = Context.environment["POSTERN_FUZZ"] == nil ? [] : [.unsafeFlags(["-sanitize=fuzzer"])]
 
+/// With `POSTERN_TESTABLE`, optimised modules show their internals to the tests too, as unoptimised ones do anyway:
+/// `scripts/test` makes tests and server of the same objects. No released binary is built with it.
+let isTestable = Context.environment["POSTERN_TESTABLE"] != nil
+let testable: [SwiftSetting] = isTestable ? [.unsafeFlags(["-enable-testing"], .when(configuration: .release))] : []
+
+/// An executable with the Swift runtime in it, so that it is the only file to install. The linker alone is told: tests
+/// need the shared runtime, and would have to be compiled apart. The compiler does not name Foundation's archives then.
+let standAlone: [LinkerSetting] = [
+    .unsafeFlags(
+        [
+            "-static-stdlib", "-lFoundation", "-lCoreFoundation", "-lFoundationInternationalization",
+            "-lFoundationEssentials", "-l_FoundationCShims", "-l_FoundationCollections", "-l_FoundationICU",
+            "-lswiftSynchronization",
+        ], .when(platforms: [.linux], configuration: .release))
+]
+
 /// gold trips over the debug information of this combination.
 let fuzzLinking: [LinkerSetting] = [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]
 
@@ -51,8 +67,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-metrics", exact: "2.13.0"),
         // The interface that spans are made through; the exporter to OpenTelemetry is a backend of it.
         .package(url: "https://github.com/apple/swift-distributed-tracing", exact: "1.7.3"),
-        // HTTP client of `postern try`.
-        .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
     ],
     targets: [
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
@@ -107,7 +121,7 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
-            swiftSettings: settings + fuzzed
+            swiftSettings: settings + fuzzed + testable
         ),
         .target(
             name: "Persistence",
@@ -119,7 +133,7 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
-            swiftSettings: settings,
+            swiftSettings: settings + testable,
             plugins: ["EmbedFiles"]
         ),
         // Embeds sql/ and templates into the executable, so that it is the only file to install.
@@ -132,7 +146,7 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ],
-            swiftSettings: settings + fuzzed
+            swiftSettings: settings + fuzzed + testable
         ),
         .target(
             name: "DPoPFuzzTargets",
@@ -161,7 +175,7 @@ let package = Package(
             name: "Texts",
             dependencies: ["Encoding", .product(name: "Mustache", package: "swift-mustache")],
             exclude: ["Templates"],
-            swiftSettings: settings,
+            swiftSettings: settings + testable,
             plugins: ["EmbedFiles"]
         ),
         .target(
@@ -173,7 +187,7 @@ let package = Package(
                 .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
             exclude: ["Templates"],
-            swiftSettings: settings,
+            swiftSettings: settings + testable,
             plugins: ["EmbedFiles"]
         ),
         .target(
@@ -191,7 +205,7 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
-            swiftSettings: settings + fuzzed
+            swiftSettings: settings + fuzzed + testable
         ),
         // The pages of browsers and web views.
         .target(
@@ -203,7 +217,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ],
             exclude: ["Templates"],
-            swiftSettings: settings,
+            swiftSettings: settings + testable,
             plugins: ["EmbedFiles"]
         ),
         .executableTarget(
@@ -213,12 +227,10 @@ let package = Package(
                 "WebAuthnVerify", "Encoding", "Telemetry",
                 "CLibPQ", "CCurl", "COpenSSL",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -226,7 +238,9 @@ let package = Package(
             exclude: ["Templates"],
             swiftSettings: settings,
             // Addresses of functions are looked up at the start and are then read-only.
-            linkerSettings: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"], .when(platforms: [.linux]))],
+            linkerSettings: standAlone + [
+                .unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"], .when(platforms: [.linux]))
+            ],
             plugins: ["EmbedFiles"]
         ),
         .testTarget(
@@ -329,7 +343,6 @@ if Context.environment["POSTERN_FUZZ"] != nil {
     ]
 }
 if Context.environment["POSTERN_BENCH"] != nil {
-    package.dependencies.append(.package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"))
     package.targets += [
         .systemLibrary(
             name: "CFIDO2", path: "Benchmarks/CFIDO2", pkgConfig: "libfido2", providers: [.apt(["libfido2-dev"])]),
@@ -348,31 +361,14 @@ if Context.environment["POSTERN_BENCH"] != nil {
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             path: "Benchmarks/Seed", swiftSettings: settings),
-        // What sealing costs, beside what it cost in version 0.
-        .executableTarget(
-            name: "BenchSealing",
-            dependencies: ["Persistence", .product(name: "Crypto", package: "swift-crypto")],
-            path: "Benchmarks/Sealing", swiftSettings: settings),
-        // Ways to drive PostgreSQL through libpq, side by side.
-        .executableTarget(
-            name: "BenchLibPQ",
-            dependencies: [
-                "Persistence", "CLibPQ", "CEpoll",
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-            ],
-            path: "Benchmarks/LibPQ", swiftSettings: settings),
-        // The floor of every route: Hummingbird answering fixed bytes.
+        // The floor of every route: NIO's HTTP codec and fixed bytes.
         .executableTarget(
             name: "BenchStatic",
             dependencies: [
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
             ],
-            path: "Benchmarks/Static", swiftSettings: settings),
+            path: "Benchmarks/Static", swiftSettings: settings, linkerSettings: standAlone),
     ]
 }

@@ -96,15 +96,15 @@ class Server(Launched):
 
 
 class StaticServer(Launched):
-    """Hummingbird giving one answer of ours, its fields and its body, to every request."""
+    """NIO giving one answer of ours, its fields and its body, to every request."""
 
     def __init__(self, answer, directory):
         self.port = free_port()
         path = directory / "static.http"
         path.write_bytes(answer)
-        self.process = subprocess.Popen(
-            [str(BINARIES / "BenchStatic"), str(self.port), str(path)], stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with path.open("rb") as file:
+            self.process = subprocess.Popen(
+                [str(BINARIES / "BenchStatic"), str(self.port)], stdin=file, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 10
         while not answers(self.port):
             assert self.process.poll() is None and time.monotonic() < deadline, "the static server does not start"

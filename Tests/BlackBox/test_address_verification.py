@@ -158,7 +158,7 @@ def test_the_access_token_opens_the_claims_alone(realm):
     assert app.userinfo(token).status == 401
     again = prove(realm, "claims@mail.example")
     token = tokens(again)[0]["access_token"]
-    realm.world.time_travel(590)
+    realm.world.time_travel(540)
     assert app.userinfo(token).status == 200 and realm.app("api").introspect(token).json()["active"]
     realm.world.time_travel(70)
     assert app.userinfo(token).status == 401 and realm.app("api").introspect(token).json() == {"active": False}

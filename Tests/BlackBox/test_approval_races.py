@@ -7,7 +7,7 @@ from harness.approvals import CIBA, Device, approved, ask, error, poll, switch_o
 from harness.settings import FULL
 from harness.volley import in_parallel, token_request, volley
 
-ROUNDS = 200 if FULL else 20
+ROUNDS = 200 if FULL else 10
 WIDTH = 48
 
 

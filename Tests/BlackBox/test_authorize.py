@@ -185,10 +185,10 @@ def test_prompt_and_max_age_decide_when_a_session_is_enough(realm, world):
         assert flow.authorize(**changes).status == 200, changes
     assert refused(flow.authorize(prompt="none", max_age="0")) == "login_required"
     assert refused(flow.authorize(prompt="none", acr_values="phr")) == "interaction_required"
-    first = response(flow.authorize(max_age="1"))
+    first = response(flow.authorize(max_age="100"))
     assert "code" in first
-    world.time_travel(3)
-    assert refused(flow.authorize(prompt="none", max_age="1")) == "login_required"
+    world.time_travel(101)
+    assert refused(flow.authorize(prompt="none", max_age="100")) == "login_required"
     assert "code" in response(flow.authorize(prompt="none", max_age="10000"))
 
 
@@ -378,8 +378,6 @@ def test_discovery_says_what_there_is(realm):
         "require_pushed_authorization_requests")] == [False] * 4
     assert "op_policy_uri" not in document and "op_tos_uri" not in document
     assert {"openid", "phone", "verify:email"} <= set(document["scopes_supported"])
-    deadline = realm.world.stopwatch()
-    del deadline
     for _ in range(100):
         keys = Flow(realm).app.get("/.well-known/jwks").json()["keys"]
         if {"RS256", "ES256"} <= {key["alg"] for key in keys}:

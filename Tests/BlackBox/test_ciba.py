@@ -6,6 +6,7 @@ import pytest
 
 from harness import jose, signing, totp
 from harness.approvals import CIBA, INVALID, Device, approved, ask, error, form, poll, switch_on
+from harness.clock import AT_ONCE
 from harness.dpop import DPoPApp
 from harness.ledger import LEDGER
 from harness.settings import UNIFORM_DEADLINE_MS
@@ -192,19 +193,17 @@ def test_polling_keeps_its_interval(world, bff, email):
     assert error(poll(bff, asked)) == "authorization_pending"
     world.time_travel(5)
     assert error(poll(bff, asked)) == "authorization_pending"
-    world.time_travel(1)
-    assert error(poll(bff, asked)) == "slow_down"
-    for _ in range(13):
+    world.time_travel(AT_ONCE)
+    for _ in range(7):
+        assert error(poll(bff, asked)) == "slow_down"
+    world.time_travel(20 - AT_ONCE)
+    assert error(poll(bff, asked)) == "slow_down", "five seconds more each time: forty"
+    world.time_travel(26)
+    assert error(poll(bff, asked)) == "authorization_pending", "five seconds more each time: forty-five"
+    for _ in range(5):
         assert error(poll(bff, asked)) == "slow_down"
     world.time_travel(61)
     assert error(poll(bff, asked)) == "authorization_pending", "never longer than a minute"
-    asked = ask(bff, email, requested_expiry="300").json()
-    seen, now = [], 0
-    for moment in (0, 1, 7, 12, 17, 27):  # each some seconds from its bound: time goes on meanwhile
-        world.time_travel(moment - now)
-        now = moment
-        seen.append(error(poll(bff, asked)))
-    assert seen == ["authorization_pending", *["slow_down"] * 4, "authorization_pending"], "five seconds more each time"
 
 
 def test_an_approval_signs_in_once(api, bff, device):
@@ -224,10 +223,10 @@ def test_an_approval_signs_in_once(api, bff, device):
 
 def test_auth_time_is_that_of_the_approval(world, bff, device):
     """Not of the poll."""
-    asked = approved(bff, device)
-    world.time_travel(30)
+    asked = approved(bff, device, requested_expiry="300")
+    world.time_travel(200)
     claims = jose.parts(poll(bff, asked).json()["id_token"])[1]
-    assert 29 <= claims["iat"] - claims["auth_time"] <= 35, claims
+    assert 199 <= claims["iat"] - claims["auth_time"] <= 250, claims
 
 
 @pytest.mark.parametrize("decision", ["deny", "report", "number"])
@@ -263,11 +262,11 @@ def test_an_approval_of_the_last_moment_can_be_polled_for_a_minute(world, bff, d
     def at_the_end():
         asked = ask(bff, device.email).json()
         item = device.item()
-        world.time_travel(115)
+        world.time_travel(100)
         assert device.answer(item, number=asked["match_number"]).status == 200
         return asked
     asked = at_the_end()
-    world.time_travel(55)
+    world.time_travel(40)
     assert poll(bff, asked).status == 200
     asked = at_the_end()
     world.time_travel(61)

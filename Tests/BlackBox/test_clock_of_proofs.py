@@ -183,7 +183,7 @@ def test_what_a_device_or_a_person_answers_ends_by_the_database_alone(world, rea
 def test_at_a_node_that_is_less_than_a_minute_off_ends_are_the_databases(world, realm, wrong, shift, seconds):
     """A code and a request live for 120 s of the database's, and no second longer or shorter by the node's clock."""
     app, device = realm.app("api"), Trusted(realm.app(), realm, realm.user())
-    for age, is_live in ((110, True), (121, False)):
+    for age, is_live in ((80, True), (121, False)):
         realm.srv.renew()
         _, phone, _, code = coded(realm)
         asked = approved(app, device, event="AT_THE_END")

@@ -9,7 +9,7 @@ from harness.settings import FULL
 from harness.trusted import DEVICES, Device, with_devices
 from harness.world import World
 
-ROUNDS = 200 if FULL else 20
+ROUNDS = 200 if FULL else 10
 AT_ONCE = 48
 
 

@@ -8,7 +8,7 @@ from chaos.failover import FailoverRun
 from harness import report, settings
 from harness.patroni import AVAILABLE, MISSING
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.full]
 
 
 def test_a_lost_primary_costs_seconds_and_nothing_that_was_acknowledged():

@@ -16,7 +16,7 @@ from harness.settings import CHAOS_SEED, FULL
 from harness.sign_in_pages import signed_in
 
 pytestmark = pytest.mark.slow
-ROUNDS = 100 if FULL else 8
+ROUNDS = 100 if FULL else 3
 BROWSERS, PEOPLE = 4, 4
 #: A mail that a killed sender had taken is sent again after this.
 LEASE = 90

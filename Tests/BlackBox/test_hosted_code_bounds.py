@@ -165,11 +165,11 @@ def test_a_session_ends_at_its_second(world):
     realm = hosted(world.realm(), sso_idle="1 hour", sso_absolute="2 hours", offer_passkey=False)
     in_time, late = signed_in(realm), signed_in(realm)
     watch = world.stopwatch()
-    watch.reach(3590)
+    watch.reach(3550)
     assert lives(in_time)
     watch.reach(3605)
     assert refused(late.authorize(prompt="none")) == "login_required" and lives(in_time)
-    watch.reach(7190)
+    watch.reach(7150)
     assert lives(in_time)
     watch.reach(7205)
     assert refused(in_time.authorize(prompt="none")) == "login_required"

@@ -46,7 +46,7 @@ def test_a_pushed_request_that_was_opened_in_time_is_finished_later(realm, world
     """The two minutes are those of its opening; ten more for the person."""
     flow, email = Flow(realm), realm.user()
     uri = flow.push().json()["request_uri"]
-    world.time_travel(115)
+    world.time_travel(90)
     browser = opened(flow, uri)
     assert browser.page.step == "address"
     world.time_travel(600)

@@ -352,10 +352,10 @@ def test_enrol_and_delete_need_a_recent_sign_in(world):
     realm = world.realm()
     watch = world.stopwatch()
     one = holder(realm)
-    watch.reach(570)
+    watch.reach(540)
     late = one.app.enrolment(one.token)
     document, _ = authenticator.create(late["options"])
-    watch.reach(615)
+    watch.reach(660)
     for token in (one.token, one.app.refreshed(one.refresh_token)["access_token"]):
         assert_step_up(one.app.enroll_begin(token))
         assert_step_up(one.app.complete(token, late, document))

@@ -12,7 +12,7 @@ from harness.phones import new_number
 from harness.possession import coded, furnished, possession
 from harness.settings import FULL
 
-ROUNDS = 200 if FULL else 20
+ROUNDS = 200 if FULL else 10
 AT_ONCE = 48
 
 

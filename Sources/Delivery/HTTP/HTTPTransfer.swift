@@ -4,14 +4,17 @@ import CCurl
 /// loop.
 final class HTTPTransfer {
     private let body: [UInt8]
+    private let longestAnswer: Int
     private var offset = 0
     /// What was read of the answer's body.
     private(set) var answer: [UInt8] = []
     /// True once libcurl was given all of the body, so that the endpoint may have it.
     private(set) var hasFinished = false
 
-    init(_ body: [UInt8]) {
+    /// - Parameter longestAnswer: bytes; more are not read.
+    init(_ body: [UInt8], longestAnswer: Int = HTTPCall.longestAnswer) {
         self.body = body
+        self.longestAnswer = longestAnswer
     }
 
     private func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
@@ -32,8 +35,8 @@ final class HTTPTransfer {
 
     /// - Returns: whether there may be more.
     private func keep(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        answer += bytes.prefix(HTTPCall.longestAnswer - answer.count)
-        return answer.count < HTTPCall.longestAnswer
+        answer += bytes.prefix(longestAnswer - answer.count)
+        return answer.count < longestAnswer
     }
 
     /// `CURLOPT_READFUNCTION`; the user data is an `HTTPTransfer`.

@@ -1,7 +1,5 @@
-import AsyncHTTPClient
+import Delivery
 import Foundation
-import NIOCore
-import NIOHTTP1
 
 extension HeadlessApp {
     /// What a browser keeps, and the page that it shows.
@@ -46,32 +44,28 @@ extension HeadlessApp {
         var form = form
         browser.fault = nil
         for _ in 0..<5 {
-            var request = HTTPClientRequest(url: options.url + path)
-            request.headers.add(name: "Sec-Fetch-Site", value: "same-origin")
+            var request = HTTPClient.Request(url: options.url + path)
+            request.headers.append(("Sec-Fetch-Site", "same-origin"))
             if !browser.cookies.isEmpty {
                 let cookies = browser.cookies.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
-                request.headers.add(name: "Cookie", value: cookies.joined(separator: "; "))
+                request.headers.append(("Cookie", cookies.joined(separator: "; ")))
             }
-            if let form {
-                request.method = .POST
-                request.headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded")
-                request.body = .bytes(ByteBuffer(string: Self.encode([("tx", browser.tx)] + form)))
-            }
+            if let form { request.carry(form: [("tx", browser.tx)] + form) }
             say("> \(form == nil ? "GET" : "POST") \(path)")
             if let form { say("> tx=…&\(Self.encode(form))") }
-            let (status, headers, body) = try await execute(request)
-            for cookie in headers["Set-Cookie"] { browser.keep(cookie) }
-            guard let location = headers.first(name: "Location") else {
-                let page = String(decoding: body, as: UTF8.self)
+            let answer = try await execute(request)
+            for cookie in answer.values(of: "Set-Cookie") { browser.keep(cookie) }
+            guard let location = answer.values(of: "Location").first else {
+                let page = String(decoding: answer.body, as: UTF8.self)
                 browser.step = Self.value(after: "data-step=\"", in: page) ?? ""
                 browser.fault = Self.value(after: "data-error=\"", in: page)
                 browser.tx = Self.value(after: "name=\"tx\" value=\"", in: page) ?? ""
                 let says = browser.fault.map { ", which says \($0)" } ?? ""
-                say("< \(status.code) \(status.reasonPhrase)\n< the page \"\(browser.step)\"\(says)\n")
-                guard status == .ok else { throw CommandFailure("the server answered \(status.code)") }
+                say("< \(answer.line)\n< the page \"\(browser.step)\"\(says)\n")
+                guard answer.status == 200 else { throw CommandFailure("the server answered \(answer.status)") }
                 return
             }
-            say("< \(status.code) \(status.reasonPhrase)\n< Location: \(location)\n")
+            say("< \(answer.line)\n< Location: \(location)\n")
             if location.hasPrefix(options.url + "/") {
                 path = String(location.dropFirst(options.url.count))
             } else if location.hasPrefix("/") {

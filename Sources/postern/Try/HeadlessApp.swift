@@ -1,12 +1,11 @@
-import AsyncHTTPClient
+import Delivery
 import Foundation
-import NIOCore
-import NIOHTTP1
+import HTTPTypes
 
 /// A native app without a screen, speaking to a server as any client does and printing what both say.
 struct HeadlessApp {
     let options: TryOptions
-    private let client: HTTPClient
+    private let client = HTTPClient()
     private let key: ProofKey?
 
     enum Method: String {
@@ -22,26 +21,22 @@ struct HeadlessApp {
         let tokenType: String
     }
 
-    /// Makes an app, lends it, and closes its connections.
-    static func use(_ options: TryOptions, _ body: (HeadlessApp) async throws -> Void) async throws {
+    /// - Throws: ``CommandFailure`` when the options name no origin.
+    init(_ options: TryOptions) throws {
         guard let url = URL(string: options.url), url.scheme == "http" || url.scheme == "https", url.host != nil else {
             throw CommandFailure("--url must be an origin such as http://localhost:8080")
         }
         var options = options
         if options.url.hasSuffix("/") { options.url.removeLast() }  // as browsers show an origin
-        // Where a page leads is a step that is printed.
-        let client = HTTPClient(configuration: .init(redirectConfiguration: .disallow))
-        do {
-            try await body(HeadlessApp(options: options, client: client, key: options.dpop ? ProofKey() : nil))
-            try await client.shutdown()
-        } catch {
-            try? await client.shutdown()
-            throw error
-        }
+        self.init(options: options, key: options.dpop ? ProofKey() : nil)
+    }
+
+    private init(options: TryOptions, key: ProofKey?) {
+        (self.options, self.key) = (options, key)
     }
 
     /// The same app with another key, or without one.
-    func holding(_ key: ProofKey?) -> HeadlessApp { HeadlessApp(options: options, client: client, key: key) }
+    func holding(_ key: ProofKey?) -> HeadlessApp { HeadlessApp(options: options, key: key) }
 
     /// Posts to the token endpoint.
     func token(_ form: [(String, String)]) async throws -> Tokens {
@@ -86,7 +81,7 @@ struct HeadlessApp {
     /// Sends one request and prints it and its answer, also when the answer is an error.
     func attempt(
         _ method: Method, _ path: String, tokens: Tokens? = nil, contentType: String? = nil, body: String? = nil
-    ) async throws -> (status: UInt, answer: Data) {
+    ) async throws -> (status: Int, answer: Data) {
         let first = try await attempt(
             method, path, tokens: tokens, contentType: contentType, body: body, nonce: nil)
         // A server asks for a nonce when it cannot trust the clock of the app, or none (RFC 9449 §8).
@@ -100,29 +95,29 @@ struct HeadlessApp {
 
     private func attempt(
         _ method: Method, _ path: String, tokens: Tokens?, contentType: String?, body: String?, nonce: String?
-    ) async throws -> (status: UInt, answer: Data, nonce: String?) {
-        var request = HTTPClientRequest(url: options.url + path)
-        request.method = HTTPMethod(rawValue: method.rawValue)
+    ) async throws -> (status: Int, answer: Data, nonce: String?) {
+        var request = HTTPClient.Request(url: options.url + path)
+        request.method = method.rawValue
         say("> \(method.rawValue) \(path)")
         if let tokens {
-            request.headers.add(name: "Authorization", value: "\(tokens.tokenType) \(tokens.accessToken)")
+            request.headers.append(("Authorization", "\(tokens.tokenType) \(tokens.accessToken)"))
             say("> Authorization: \(tokens.tokenType) \(tokens.accessToken)")
         }
         if let key {
             let proof = try key.proof(
                 method: method.rawValue, url: options.url + path, accessToken: tokens?.accessToken, nonce: nonce)
-            request.headers.add(name: "DPoP", value: proof)
+            request.headers.append(("DPoP", proof))
             say("> DPoP: \(proof)")
         }
-        if let contentType { request.headers.add(name: "Content-Type", value: contentType) }
+        if let contentType { request.headers.append(("Content-Type", contentType)) }
         if let body {
-            request.body = .bytes(ByteBuffer(string: body))
+            request.body = Array(body.utf8)
             say("> \(body)")
         }
-        let (status, headers, answer) = try await execute(request)
-        let text = String(decoding: answer, as: UTF8.self)
-        say("< \(status.code) \(status.reasonPhrase)\(text.isEmpty ? "" : "\n< \(text)")\n")
-        return (status.code, answer, headers["DPoP-Nonce"].first)
+        let answer = try await execute(request)
+        let text = String(decoding: answer.body, as: UTF8.self)
+        say("< \(answer.line)\(text.isEmpty ? "" : "\n< \(text)")\n")
+        return (answer.status, Data(answer.body), answer.values(of: "DPoP-Nonce").first)
     }
 
     /// Posts JSON whose member `Proof` proves another key than that of the access token. The server asks for a nonce
@@ -145,24 +140,22 @@ struct HeadlessApp {
 
     /// Reads JSON without printing anything; `nil` when the server has no such thing.
     func quietly<Value: Decodable>(get path: String) async throws -> Value? {
-        let (status, answer) = try await send(HTTPClientRequest(url: options.url + path))
-        return status == .ok ? try decode(answer) : nil
+        let answer = try await execute(HTTPClient.Request(url: options.url + path))
+        return answer.status == 200 ? try decode(Data(answer.body)) : nil
     }
 
     /// Reads text without printing anything.
     func quietlyText(get path: String) async throws -> String {
-        let (_, answer) = try await send(HTTPClientRequest(url: options.url + path))
-        return String(decoding: answer, as: UTF8.self)
+        let answer = try await execute(HTTPClient.Request(url: options.url + path))
+        return String(decoding: answer.body, as: UTF8.self)
     }
 
     /// Posts a form as a browser would, without printing anything.
-    func attemptQuietly(_ path: String, form: [(String, String)]) async throws -> (status: UInt, answer: String) {
-        var request = HTTPClientRequest(url: options.url + path)
-        request.method = .POST
-        request.headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded")
-        request.body = .bytes(ByteBuffer(string: Self.encode(form)))
-        let (status, answer) = try await send(request)
-        return (status.code, String(decoding: answer, as: UTF8.self))
+    func attemptQuietly(_ path: String, form: [(String, String)]) async throws -> (status: Int, answer: String) {
+        var request = HTTPClient.Request(url: options.url + path)
+        request.carry(form: form)
+        let answer = try await execute(request)
+        return (answer.status, String(decoding: answer.body, as: UTF8.self))
     }
 
     /// - Throws: ``CommandFailure`` when the answer does not have the expected shape.
@@ -174,21 +167,26 @@ struct HeadlessApp {
         }
     }
 
-    private func send(_ request: HTTPClientRequest) async throws -> (HTTPResponseStatus, Data) {
-        let (status, _, body) = try await execute(request)
-        return (status, body)
-    }
-
     /// Sends one request without printing anything.
-    func execute(
-        _ request: HTTPClientRequest
-    ) async throws -> (status: HTTPResponseStatus, headers: HTTPHeaders, body: Data) {
+    func execute(_ request: HTTPClient.Request) async throws -> HTTPClient.Answer {
         do {
-            let response = try await client.execute(request, timeout: .seconds(10))
-            let body = try await response.body.collect(upTo: 1 << 20)
-            return (response.status, response.headers, Data(body.readableBytesView))
+            return try await client.answer(to: request)
         } catch {
             throw CommandFailure("\(options.url) does not answer: \(error)")
         }
     }
+}
+
+extension HTTPClient.Request {
+    /// Makes it post a form.
+    mutating func carry(form: [(String, String)]) {
+        method = "POST"
+        headers.append(("Content-Type", "application/x-www-form-urlencoded"))
+        body = Array(HeadlessApp.encode(form).utf8)
+    }
+}
+
+extension HTTPClient.Answer {
+    /// Its status as HTTP names it, such as `404 Not Found`.
+    var line: String { HTTPResponse.Status(code: status).description }
 }

@@ -16,37 +16,36 @@ struct TryApprovalCommand: AsyncParsableCommand {
 
     func run() async throws {
         let key = ProofKey()
-        try await HeadlessApp.use(options) { app in
-            let device = app.holding(key)
-            say("1. Sign in by code: adding a device needs a sign-in of the last ten minutes.\n")
-            let tokens = try await app.signInByCode()
+        let app = try HeadlessApp(options)
+        let device = app.holding(key)
+        say("1. Sign in by code: adding a device needs a sign-in of the last ten minutes.\n")
+        let tokens = try await app.signInByCode()
 
-            say("2. Add this device: the access token says whose it is, the proof which key.\n")
-            let id = try await app.addDevice(key, tokens: tokens)
+        say("2. Add this device: the access token says whose it is, the proof which key.\n")
+        let id = try await app.addDevice(key, tokens: tokens)
 
-            say("3. Ask for an approval, as another app would, and poll.\n")
-            let request = try await app.askForApproval()
-            guard try await app.poll(request) == nil else { throw CommandFailure("approved without an answer") }
+        say("3. Ask for an approval, as another app would, and poll.\n")
+        let request = try await app.askForApproval()
+        guard try await app.poll(request) == nil else { throw CommandFailure("approved without an answer") }
 
-            say("4. Read the inbox with the key alone.\n")
-            let item = try await device.inbox()
+        say("4. Read the inbox with the key alone.\n")
+        let item = try await device.inbox()
 
-            say("5. Approve with the number that the asking app displays.\n")
-            try await app.approve(item, number: request.match_number, with: key)
+        say("5. Approve with the number that the asking app displays.\n")
+        try await app.approve(item, number: request.match_number, with: key)
 
-            say("6. Poll again: the tokens.\n")
-            try await Task.sleep(for: .seconds(request.interval))
-            guard let approved = try await app.poll(request) else { throw CommandFailure("the approval did not count") }
-            try await app.userInfo(approved)
+        say("6. Poll again: the tokens.\n")
+        try await Task.sleep(for: .seconds(request.interval))
+        guard let approved = try await app.poll(request) else { throw CommandFailure("the approval did not count") }
+        try await app.userInfo(approved)
 
-            say("7. Sign in by the device itself, without a code.\n")
-            let own = try await device.token([
-                ("grant_type", "urn:postern:device"), ("client_id", options.client), ("scope", options.scope),
-            ])
-            try await device.userInfo(own)
+        say("7. Sign in by the device itself, without a code.\n")
+        let own = try await device.token([
+            ("grant_type", "urn:postern:device"), ("client_id", options.client), ("scope", options.scope),
+        ])
+        try await device.userInfo(own)
 
-            say("8. Remove the device.\n")
-            _ = try await device.exchange(.delete, "/connect/devices/\(id)")
-        }
+        say("8. Remove the device.\n")
+        _ = try await device.exchange(.delete, "/connect/devices/\(id)")
     }
 }

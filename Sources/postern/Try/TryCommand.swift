@@ -47,10 +47,9 @@ struct TryOTPCommand: AsyncParsableCommand {
     var totp: String?
 
     func run() async throws {
-        try await HeadlessApp.use(options) { app in
-            let tokens = try await app.signInByCode(totp: totp)
-            try await app.userInfo(tokens)
-        }
+        let app = try HeadlessApp(options)
+        let tokens = try await app.signInByCode(totp: totp)
+        try await app.userInfo(tokens)
     }
 }
 
@@ -62,15 +61,14 @@ struct TryRefreshCommand: AsyncParsableCommand {
     @OptionGroup var options: TryOptions
 
     func run() async throws {
-        try await HeadlessApp.use(options) { app in
-            let tokens = try await app.signInByCode()
-            let first = try await app.refresh(tokens)
-            let again = try await app.refresh(tokens)
-            guard first.refreshToken == again.refreshToken else {
-                throw CommandFailure("the repeated refresh gave another successor")
-            }
-            say("The repeated refresh gave the same successor: a lost answer does not sign the user out.")
-            try await app.userInfo(again)
+        let app = try HeadlessApp(options)
+        let tokens = try await app.signInByCode()
+        let first = try await app.refresh(tokens)
+        let again = try await app.refresh(tokens)
+        guard first.refreshToken == again.refreshToken else {
+            throw CommandFailure("the repeated refresh gave another successor")
         }
+        say("The repeated refresh gave the same successor: a lost answer does not sign the user out.")
+        try await app.userInfo(again)
     }
 }

@@ -41,22 +41,21 @@ struct TryHostedCommand: AsyncParsableCommand {
         (options.url, options.client, options.code, options.scope) = (url, client, code, scope)
         options.email = email ?? phone ?? ""
         options.dpop = dpop
-        try await HeadlessApp.use(options) { app in
-            let listener = try LoopbackListener()
-            let request = HostedRequest(client: client, scope: scope, redirectURI: listener.origin)
-            let answer: [String: String]
-            if email ?? phone != nil {
-                answer = try await app.signInOnPages(request)
-            } else {
-                say("Open this address in a browser:\n\n  \(url)\(request.path)\n")
-                answer = HostedRequest.members(of: try await listener.target())
-                say("> GET \(listener.origin)/?\(answer.keys.sorted().joined(separator: ", "))\n< 200 OK\n")
-            }
-            let tokens = try await app.token([
-                ("grant_type", "authorization_code"), ("client_id", client), ("code", try request.code(in: answer)),
-                ("redirect_uri", listener.origin), ("code_verifier", request.verifier),
-            ])
-            try await app.userInfo(tokens)
+        let app = try HeadlessApp(options)
+        let listener = try LoopbackListener()
+        let request = HostedRequest(client: client, scope: scope, redirectURI: listener.origin)
+        let answer: [String: String]
+        if email ?? phone != nil {
+            answer = try await app.signInOnPages(request)
+        } else {
+            say("Open this address in a browser:\n\n  \(url)\(request.path)\n")
+            answer = HostedRequest.members(of: try await listener.target())
+            say("> GET \(listener.origin)/?\(answer.keys.sorted().joined(separator: ", "))\n< 200 OK\n")
         }
+        let tokens = try await app.token([
+            ("grant_type", "authorization_code"), ("client_id", client), ("code", try request.code(in: answer)),
+            ("redirect_uri", listener.origin), ("code_verifier", request.verifier),
+        ])
+        try await app.userInfo(tokens)
     }
 }

@@ -10,9 +10,8 @@ struct TryMagicCommand: AsyncParsableCommand {
     @OptionGroup var options: TryOptions
 
     func run() async throws {
-        try await HeadlessApp.use(options) { app in
-            let tokens = try await app.signInByLink()
-            try await app.userInfo(tokens)
-        }
+        let app = try HeadlessApp(options)
+        let tokens = try await app.signInByLink()
+        try await app.userInfo(tokens)
     }
 }

@@ -12,27 +12,26 @@ struct TryPasskeyCommand: AsyncParsableCommand {
 
     func run() async throws {
         let authenticator = try SoftwareAuthenticator()
-        try await HeadlessApp.use(options) { app in
-            say("1. Sign in by code: enrolment needs a sign-in of the last ten minutes.\n")
-            let byCode = try await app.signInByCode()
+        let app = try HeadlessApp(options)
+        say("1. Sign in by code: enrolment needs a sign-in of the last ten minutes.\n")
+        let byCode = try await app.signInByCode()
 
-            say("2. Enrol a passkey.\n")
-            let passkey = try await app.enrol(with: authenticator, tokens: byCode)
+        say("2. Enrol a passkey.\n")
+        let passkey = try await app.enrol(with: authenticator, tokens: byCode)
 
-            say("3. Sign in with the passkey alone.\n")
-            let byPasskey = try await app.signIn(with: authenticator, passkey)
+        say("3. Sign in with the passkey alone.\n")
+        let byPasskey = try await app.signIn(with: authenticator, passkey)
 
-            say("4. List: it is there.\n")
-            guard try await app.passkeys(byPasskey).contains(where: { $0.Id == passkey.id }) else {
-                throw CommandFailure("the new passkey is not in the list")
-            }
-
-            say("5. Delete it.\n")
-            try await app.delete(passkey, tokens: byPasskey)
-            guard try await !app.passkeys(byPasskey).contains(where: { $0.Id == passkey.id }) else {
-                throw CommandFailure("the deleted passkey is still in the list")
-            }
-            say("Enrolled, signed in with, listed and deleted passkey \(passkey.id) for \(passkey.credential.rpId).")
+        say("4. List: it is there.\n")
+        guard try await app.passkeys(byPasskey).contains(where: { $0.Id == passkey.id }) else {
+            throw CommandFailure("the new passkey is not in the list")
         }
+
+        say("5. Delete it.\n")
+        try await app.delete(passkey, tokens: byPasskey)
+        guard try await !app.passkeys(byPasskey).contains(where: { $0.Id == passkey.id }) else {
+            throw CommandFailure("the deleted passkey is still in the list")
+        }
+        say("Enrolled, signed in with, listed and deleted passkey \(passkey.id) for \(passkey.credential.rpId).")
     }
 }

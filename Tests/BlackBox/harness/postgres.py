@@ -78,6 +78,8 @@ class Cluster:
         """`lasting`: nobody stops or kills it, so that psql's sessions are kept and nothing waits for a disk."""
         self.lasting = lasting
         self.environment = {}
+        #: Seconds that `harness/clock.py` has let pass.
+        self.travelled = 0.0
         self._sessions = {}
         self.root = Path(tempfile.mkdtemp(prefix=f"postern-{name}-"))
         self.data = self.root / "data"

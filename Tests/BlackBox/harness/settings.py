@@ -31,9 +31,9 @@ POSTGRES_BIN = Path(os.environ.get("POSTERN_PG_BIN", "/usr/lib/postgresql/15/bin
 #: Whether the binary was built with a sanitizer, which takes several times the memory.
 SANITIZED = os.environ.get("POSTERN_SANITIZED", "") not in ("", "0")
 FULL = os.environ.get("POSTERN_FULL", "") not in ("", "0")
-ROUNDS = int(os.environ.get("POSTERN_ROUNDS", "200" if FULL else "20"))
+ROUNDS = int(os.environ.get("POSTERN_ROUNDS", "200" if FULL else "10"))
 FAULT_ROUNDS = int(os.environ.get("POSTERN_FAULT_ROUNDS", "20" if FULL else "1"))
-CHAOS_ROUNDS = int(os.environ.get("POSTERN_CHAOS_ROUNDS", "200" if FULL else "8"))
+CHAOS_ROUNDS = int(os.environ.get("POSTERN_CHAOS_ROUNDS", "200" if FULL else "3"))
 CHAOS_SEED = int(os.environ.get("POSTERN_CHAOS_SEED", "1"))
 UPGRADES = int(os.environ.get("POSTERN_UPGRADES", "10" if FULL else "1"))
 MOVE_USERS = int(os.environ.get("POSTERN_MOVE_USERS", "1000000"))

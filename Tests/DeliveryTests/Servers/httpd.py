@@ -36,10 +36,10 @@ async def respond(reader, writer):
     stays = False
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        path = head[0].split(" ")[1]
+        method, path = head[0].split(" ")[:2]
         headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in head[1:] if line)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
-        report("request", path=path, headers=headers, text=body.decode())
+        report("request", method=method, path=path, headers=headers, text=body.decode())
         words = path.split("?")[0].strip("/").split("/")[-1].split(".")
         number = asked[path] = asked.get(path, -1) + 1
         word = words[min(number, len(words) - 1)]

@@ -16,6 +16,7 @@ final class MailServer: Sendable {
         let text: String?
         let mechanism: String?
         let ok: Bool?
+        let method: String?
         let path: String?
         let headers: [String: String]?
         let seconds: Double?

@@ -1,1 +1,0 @@
-../../Sources/Persistence/Connection/ThreadExecutor.swift
