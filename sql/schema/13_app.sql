@@ -27,9 +27,9 @@ CALL postern.tenant_table('app', 'SELECT', 'cascade', p_is_configuration => true
 
 CREATE TABLE postern.realm_domain (
     realm_id   uuid NOT NULL REFERENCES postern.realm ON DELETE CASCADE,
-    claimed_at timestamptz NOT NULL DEFAULT now(),
     domain     text PRIMARY KEY CHECK (postern.is_host(domain)),
     app        text,
+    claimed_at timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT realm_domain_app FOREIGN KEY (realm_id, app) REFERENCES postern.app ON DELETE CASCADE
 );
 CREATE INDEX realm_domain_realm ON postern.realm_domain (realm_id);

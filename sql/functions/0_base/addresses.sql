@@ -54,4 +54,11 @@ $$;
 COMMENT ON FUNCTION postern.identifier_keys IS 'The keys of a user''s addresses and phone numbers';
 GRANT EXECUTE ON FUNCTION postern.identifier_keys TO postern_app;
 
+-- Notices name an address in full, since it identifies the mail; of a phone number the last four digits.
+CREATE OR REPLACE FUNCTION postern.masked_identifier(p_value text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN postern.is_phone(p_value) THEN left(p_value, 3) || '···' || right(p_value, 4) ELSE p_value END;
+COMMENT ON FUNCTION postern.masked_identifier IS 'An address as it is; a phone number without its middle';
+GRANT EXECUTE ON FUNCTION postern.masked_identifier TO postern_app;
+
 RESET ROLE;

@@ -79,13 +79,6 @@ $$;
 COMMENT ON FUNCTION postern.admin_identifier IS
     'Gives a user an address or phone number, or changes what is known of one, for administrators';
 
--- Notices name an address in full, since it identifies the mail; of a phone number the last four digits.
-CREATE OR REPLACE FUNCTION postern.masked_identifier(p_value text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN postern.is_phone(p_value) THEN left(p_value, 3) || '···' || right(p_value, 4) ELSE p_value END;
-COMMENT ON FUNCTION postern.masked_identifier IS 'An address as it is; a phone number without its middle';
-GRANT EXECUTE ON FUNCTION postern.masked_identifier TO postern_app;
-
 CREATE OR REPLACE FUNCTION postern.admin_user_id(p_realm uuid, p_user uuid) RETURNS void
 LANGUAGE plpgsql
 AS $$
