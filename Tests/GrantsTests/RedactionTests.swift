@@ -16,8 +16,8 @@ struct GrantsRedactionTests {
 
     /// A seed that names its data key, with both in bytes.
     private static var material: [UInt8] {
-        let seed = [0x02] + Array("pdk".utf8) + UUIDValue.random().bytes + bytes + bytes
-        let framed = [bytes, seed].flatMap { [0, 0, 0, UInt8($0.count)] + $0 }
+        let seed: [UInt8] = [0x02] + Array("pdk".utf8) + UUIDValue.random().bytes + bytes + bytes
+        let framed: [UInt8] = [bytes, seed].flatMap { part -> [UInt8] in [0, 0, 0, UInt8(part.count)] + part }
         return [0x03] + Array("pdk".utf8) + framed
     }
 
