@@ -327,7 +327,7 @@ def test_an_offer_writes_no_row_and_is_refused_to_other_clients(world, realm):
     """Only the used proof, and the permits."""
     device = Device(realm.app())
     device.fresh_nonce()
-    tables = ("device_key", "transaction", "spent_ceremony", "audit_event", "message_outbox", "undo_link")
+    tables = ("device_key", "device_request", "spent_ceremony", "audit_event", "message_outbox", "undo_link")
     count = "SELECT " + " || ' ' || ".join(f"(SELECT count(*) FROM postern.{table})" for table in tables)
     before = world.cluster.value(count)
     assert device.offer().status == 200

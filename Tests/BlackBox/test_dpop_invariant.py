@@ -230,7 +230,7 @@ def snapshot(world, realm):
         "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid"
         " WHERE n.nspname = 'postern' AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname = 'realm_id' AND c.relname NOT LIKE 'used_proof%'")]
     tables = sorted(set(tables) - _IGNORED)
-    assert {"session", "login_code", "auth_session", "rate_bucket", "audit_event", "spent_ceremony"} <= set(tables)
+    assert {"session", "login_code", "sign_in_request", "rate_bucket", "audit_event", "spent_ceremony"} <= set(tables)
 
     def digest(table):
         # A refusal counts against its source, and a request against its source and client.

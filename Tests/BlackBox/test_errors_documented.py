@@ -96,7 +96,7 @@ def expanded(text):
         # A person's name that is no good.
         "label": lambda: set(sum(found(rf'let label = [^\n]*\? {_TEXT} : {_TEXT}'), ())),
         # What an app that polls waits for.
-        "subject": lambda: {name for name, in found(rf'Approval\(\.\w+, of: {_TEXT}\)')},
+        "subject": lambda: {name for name, in found(rf'Polling\(\.\w+, of: {_TEXT}\)')},
         # A parameter of a form.
         "parameter": lambda: {name for name, in found(rf'\.missing\({_TEXT}\)')},
     }

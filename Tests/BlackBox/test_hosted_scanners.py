@@ -16,7 +16,7 @@ TIMES = 50
 
 
 #: What a visit must not change: accounts, what was asked for, messages, sessions. Keys are the server's own affair.
-_TABLES = ("auth_session", "authorization_code", "browser_session", "consent", "login_code", "login_link", "message_outbox", "passkey",
+_TABLES = ("sign_in_request", "authorization_code", "browser_session", "consent", "login_code", "login_link", "message_outbox", "passkey",
            "pushed_request", "session", "totp_factor", "undo_link", "user_account", "user_identifier")
 
 

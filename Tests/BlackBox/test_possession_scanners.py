@@ -79,7 +79,7 @@ class Linked:
 
 def state(world):
     """All that a visit must not change."""
-    tables = ("transaction", "device_key", "phone_identity", "code_guard", "session", "message_outbox", "user_account")
+    tables = ("device_request", "device_key", "phone_identity", "code_guard", "session", "message_outbox", "user_account")
     query = "SELECT coalesce(md5(string_agg(t::text, ',' ORDER BY t::text)), '') FROM postern.{} t"
     audit = world.cluster.value("SELECT count(*) FROM postern.audit_event WHERE event LIKE 'possession%'")
     return {**{name: world.cluster.value(query.format(name)) for name in tables}, "audit": audit}
