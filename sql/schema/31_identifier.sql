@@ -25,7 +25,7 @@ CREATE TABLE postern.user_identifier (
 ) WITH (fillfactor = 90);
 CREATE INDEX user_identifier_unproven ON postern.user_identifier (key, realm_id) WHERE proven_key IS NULL;
 COMMENT ON TABLE postern.user_identifier IS
-    'E-mail addresses and phone numbers of people. A proven one belongs to one person; an unproven one signs nobody in';
+    'E-mail addresses and phone numbers of people. A proven one belongs to one person; an unproven one opens nothing';
 COMMENT ON COLUMN postern.user_identifier.proved_at IS
     'When its owner showed to receive messages there; of a phone number the last time, within an hour. NULL: never';
 COMMENT ON COLUMN postern.user_identifier.held_since IS

@@ -50,7 +50,7 @@ CREATE INDEX sign_in_request_undecided ON postern.sign_in_request (realm_id, (hi
     WHERE pending;
 CREATE INDEX sign_in_request_proven ON postern.sign_in_request (address_key, realm_id) WHERE proved_at IS NOT NULL;
 COMMENT ON TABLE postern.sign_in_request IS
-    'A request for a code: the handle given to whoever asked, its tries, and (while pending) the worker''s queue entry';
+    'A request for a code: the handle that its app got, its tries, and (while pending) the worker''s queue entry';
 COMMENT ON COLUMN postern.sign_in_request.confirmed_user IS 'Whom the next poll signs in';
 COMMENT ON COLUMN postern.sign_in_request.hint_user IS
     'sub of the ID-token hint that came with the request; whether it is the account asked for, the worker decides';

@@ -28,7 +28,7 @@ COMMENT ON TABLE postern.login_code IS 'Live one-time codes: salted hash of an H
 COMMENT ON COLUMN postern.login_code.device IS 'The known device whose request made the code';
 COMMENT ON COLUMN postern.login_code.app IS 'Of a registration: the App that lets it happen, asked again at redemption';
 COMMENT ON COLUMN postern.login_code.email IS
-    'Of a registration: the mailbox the code went to; whoever redeems it has an account there from then on';
+    'Of a registration: the mailbox the code went to; the person who redeems it has an account there from then on';
 COMMENT ON COLUMN postern.login_code.region IS
     'Of a code to a phone: with source and number it names the permits that a redemption gives back';
 COMMENT ON COLUMN postern.login_code.jkt IS 'Of the handle that it was sent for';
