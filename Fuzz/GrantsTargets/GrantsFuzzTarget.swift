@@ -34,7 +34,7 @@ public enum GrantsFuzzTarget: String, CaseIterable, Sendable {
         let text = String(decoding: bytes, as: UTF8.self)
         switch self {
         case .formBody: return (try? FormParameters(parsing: bytes)) != nil
-        case .compactJWS: return CompactJWS(text) != nil
+        case .compactJWS: return RegisteredJWS(text) != nil
         case .emailAddress: return EmailAddress(text) != nil
         case .phoneNumber: return Self.number(bytes) != nil
         case .scope: return Self.access(bytes) != nil
@@ -76,7 +76,7 @@ public enum GrantsFuzzTarget: String, CaseIterable, Sendable {
 
     private static func compactJWS(_ bytes: [UInt8]) -> String? {
         let text = String(decoding: bytes, as: UTF8.self)
-        guard let jws = CompactJWS(text) else { return nil }
+        guard let jws = RegisteredJWS(text) else { return nil }
         let parts = text.split(separator: ".", omittingEmptySubsequences: false).map { part in
             let plain = part.replacing("-", with: "+").replacing("_", with: "/")
             return Data(base64Encoded: plain + String(repeating: "=", count: (4 - plain.utf8.count % 4) % 4))

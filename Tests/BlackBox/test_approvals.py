@@ -160,8 +160,8 @@ def test_what_is_signed_is_what_was_seen(bff, device):
             assert device.inbox()[-1]["Id"] == item["Id"]
     right_text = device.response(right)
     flipped = device.response(right, spoil=lambda raw: bytes([raw[0] ^ 1]) + raw[1:])
-    private = {**device.key.public(), "d": "AAAA"}
-    for text in ("", "x", right_text + ".x", right_text + "=", right_text[:-4], flipped, device.response(right, {"jwk": private}), "a" * 9000):
+    keys = [{**device.key.public(), **more} for more in ({"d": "AAAA"}, {"alg": "ES384"}, {"use": "enc"}, {"alg": None}, {"use": 7})]
+    for text in ("", "x", right_text + ".x", right_text + "=", right_text[:-4], flipped, "a" * 9000, *(device.response(right, {"jwk": key}) for key in keys)):
         assert device.send(item["Id"], text).json() == {"error": "invalid_response"}, text[:40]
     for body in (b"[]", b"{", b'{"Response":1}', b'{"Response":"a","response":"b"}'):
         assert device.plain.exchange("POST", f"/connect/approvals/{item['Id']}", {"Content-Type": "application/json"}, body).status == 400

@@ -61,7 +61,9 @@ struct ClientAssertionTests {
     @Test(
         "headers that change the meaning of a signature are refused",
         arguments: [
-            #"{"alg":"ES256","crit":["exp"]}"#, #"{"alg":"ES256","b64":false}"#, #"{"alg":"none"}"#,
+            #"{"alg":"ES256","crit":["exp"]}"#, #"{"alg":"ES256","b64":false}"#, #"{"alg":"ES256","crit":null}"#,
+            #"{"alg":"ES256","b64":null}"#, #"{"alg":"ES256","kid":null}"#, #"{"alg":"ES256","typ":7}"#,
+            #"{"alg":"none"}"#,
             #"{"alg":"HS256"}"#,
             #"{"alg":"ES256","alg":"ES256"}"#, #"{"kid":"k"}"#, #"{"alg":["ES256"]}"#, "[]", "",
         ])
@@ -76,6 +78,7 @@ struct ClientAssertionTests {
             #"{"iss":"api","sub":"api","aud":"https://r.example","jti":"1","exp":"1800000060"}"#,
             #"{"iss":"api","sub":"api","sub":"api","aud":"https://r.example","jti":"1","exp":1800000060}"#,
             #"{"iss":"api","sub":"other","aud":"https://r.example","jti":"1","exp":1800000060}"#,
+            #"{"iss":"api","sub":"api","aud":"https://r.example","jti":"1","exp":1800000060,"nbf":null}"#,
             #"{"iss":"api","sub":"api","aud":{"a":1},"jti":"1","exp":1800000060}"#,
             #"{"iss":"api","sub":"api","aud":"https://r.example","jti":"1","exp":1800000060}x"#,
         ])
@@ -85,7 +88,7 @@ struct ClientAssertionTests {
 }
 
 @Suite("JSON Web Signatures")
-struct CompactJWSTests {
+struct RegisteredJWSTests {
     private struct File: Decodable {
         struct Group: Decodable {
             struct Test: Decodable {
@@ -119,7 +122,7 @@ struct CompactJWSTests {
             // A key for encryption is refused when it is registered (postern.jwk_refusal), not when it is used.
             for test in group.tests where !group.comment.contains("encryption") {
                 let valid = test.result == "valid" && group.public != nil && Self.isOurs(test.jws)
-                let got = CompactJWS(test.jws)?.isSigned(by: group.public.map { [$0] } ?? []) ?? false
+                let got = RegisteredJWS(test.jws)?.isSigned(by: group.public.map { [$0] } ?? []) ?? false
                 if got != valid {
                     disagreed.append("\(group.comment) \(test.tcId) \(test.comment)")
                 } else if got {

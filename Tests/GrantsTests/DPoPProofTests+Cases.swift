@@ -114,7 +114,7 @@ extension DPoPProofTests {
         }
 
     static let keys: [ProofCase] =
-        DPoPKey.privateMembers.flatMap { ProofCase.jwk($0, "private key", quoted("AQ")) }
+        PublicJWK.privateMembers.flatMap { ProofCase.jwk($0, "private key", quoted("AQ")) }
         + ProofCase.jwk("d", "private key", "null")
         + ProofCase.jwk("kty", "key", nil, quoted("oct"), quoted("ec"), quoted("RSA"), "7")
         + ProofCase.jwk("crv", "key", nil, quoted("p-256"), quoted("P-384"), quoted("secp256k1"), "7")

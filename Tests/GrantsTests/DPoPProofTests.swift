@@ -141,7 +141,7 @@ struct DPoPProofTests {
             ),
         ])
     func thumbprints(_ algorithm: ClientKey.Algorithm, _ jwk: String, _ expected: String) throws {
-        let key = try #require(JOSEObject(Array(jwk.utf8)).flatMap { DPoPKey($0, algorithm) })
+        let key = try #require(JOSEObject(Array(jwk.utf8)).flatMap { PublicJWK($0, algorithm) })
         #expect(Base64.urlEncode(key.thumbprint) == expected)
     }
 

@@ -45,7 +45,7 @@ struct DPoPVectorTests {
         guard let file = try VectorFile.load("wycheproof/\(name).json", as: File.self) else { return }
         var counts: [String: Int] = [:]
         for group in file.testGroups {
-            let key = JOSEObject(Array(ProofDraft.object(group.jwk).utf8)).flatMap { DPoPKey($0, algorithm) }
+            let key = JOSEObject(Array(ProofDraft.object(group.jwk).utf8)).flatMap { PublicJWK($0, algorithm) }
             for test in group.tests {
                 guard let message = Hex.decode(test.msg), let signature = Hex.decode(test.sig) else { continue }
                 let got = key?.material.isValidJWSSignature(signature, for: message) ?? false

@@ -67,6 +67,18 @@ struct IDTokenHintTests {
         #expect(IDTokenHint(try token(sid: ""), realm: realm, client: nil) == nil)
     }
 
+    @Test(
+        "a claim that is said twice is none, though the realm's key signed it",
+        arguments: [#""sub":"\#(UUIDValue.random())""#, #""aud":"other""#])
+    func repeatedClaims(_ second: String) throws {
+        let claims = #"{"iss":"https://r.example","sub":"\#(user)","aud":"app","sid":"\#(session)""#
+        let realm = try realm(key)
+        let once = try key.sign(Array((claims + "}").utf8), typ: "JWT")
+        #expect(IDTokenHint(once, realm: realm, client: nil) != nil)
+        let twice = try key.sign(Array((claims + "," + second + "}").utf8), typ: "JWT")
+        #expect(IDTokenHint(twice, realm: realm, client: nil) == nil)
+    }
+
     @Test func `what is too long or has other parts is not looked at`() throws {
         let realm = try realm(key)
         let good = try token()

@@ -114,10 +114,10 @@ struct SigningKeysTests {
         let signing = try await keys.current(for: realm(sealed), client: .fixture("app"), now: Self.now)
         let jwt = try signing.sign(Array(#"{"sub":"ada"}"#.utf8), typ: "JWT")
         let publicKey = try JSONDecoder().decode(ClientKey.self, from: Data(sealed.publicJWK.utf8))
-        #expect(try #require(CompactJWS(jwt)).isSigned(by: [publicKey]))
+        #expect(try #require(RegisteredJWS(jwt)).isSigned(by: [publicKey]))
         let other = try signing.sign(Array(#"{"sub":"eve"}"#.utf8), typ: "JWT")
         let mixed = jwt.split(separator: ".")[0...1].joined(separator: ".") + "." + other.split(separator: ".")[2]
-        #expect(try #require(CompactJWS(mixed)).isSigned(by: [publicKey]) == false)
+        #expect(try #require(RegisteredJWS(mixed)).isSigned(by: [publicKey]) == false)
     }
 
     @Test func `a key that the key file cannot open is published all the same, and signs nothing`() async throws {

@@ -7,6 +7,6 @@ public protocol CallSigner: Sendable {
     ///   - url: exactly what is called: the audience.
     ///   - message: the message the call is about: the same on every retry.
     ///   - body: what is posted: the token holds its hash.
-    /// - Throws: when the realm or its key cannot be had now.
+    /// - Throws: when the realm or its key is not available.
     func token(realm: UUIDValue, url: String, message: UUIDValue, body: [UInt8]) async throws -> String
 }

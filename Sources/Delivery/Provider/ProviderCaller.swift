@@ -18,7 +18,7 @@ enum HookVerdict: Sendable {
     case allowed, denied
     /// Nothing that could be understood, in time.
     case unusable
-    /// The call could not be made: the realm's key was not to be had.
+    /// The call could not be made: the realm's key was not available.
     case notAsked
 }
 
@@ -82,7 +82,7 @@ struct ProviderCaller: Sendable {
         return answer.allow ? .allowed : .denied
     }
 
-    /// A call to an operator's endpoint, with a token of the realm; `nil` when there is none to be had.
+    /// A call to an operator's endpoint, with a token of the realm; `nil` when none is available.
     private func call(_ url: String, _ body: [UInt8], about message: LeasedMessage) async -> HTTPCall? {
         guard let token = try? await signer.token(realm: message.realm, url: url, message: message.id, body: body)
         else { return nil }

@@ -3,7 +3,6 @@ import Persistence
 
 /// An answer as a trusted device signs it: a JWS over every value that the device showed.
 struct ApprovalAnswer {
-    private static let maximumBytes = 8192
     private static let decisions: Set<String> = ["approve", "deny", "report"]
 
     /// For the statement, which compares it with what was shown.
@@ -12,13 +11,8 @@ struct ApprovalAnswer {
     /// `nil` for anything but a JWS by the key in its header over an answer to this request at this realm. Whether the
     /// key is a trusted device's only the database knows.
     init?(_ text: String, to approval: UUIDValue, realm: Realm) {
-        guard text.utf8.count <= Self.maximumBytes, let jws = DPoPJWS(text), let header = jws.header(),
-            header.text("typ") == "postern-approval+jwt", header.text("alg") == "ES256",
-            !header.has("crit"), !header.has("b64"), let jwk = header.object("jwk"),
-            DPoPKey.privateMembers.allSatisfy({ !jwk.has($0) }), let key = DPoPKey(jwk, .es256),
-            key.material.isValidJWSSignature(jws.signature, for: jws.input)
-        else { return nil }
-        let claims = jws.payload
+        guard let statement = SelfSignedJWS(text), statement.type == "postern-approval+jwt" else { return nil }
+        let claims = statement.claims
         guard claims.text("aud") == realm.issuer, claims.date("iat") != nil,
             claims.text("approval_id") == approval.description,
             let challenge = claims.text("challenge").flatMap({ Base64.urlDecode($0[...]) }), challenge.count == 32,
@@ -29,7 +23,7 @@ struct ApprovalAnswer {
                 .contains(where: { $0.utf8.contains(0) })
         else { return nil }
         signed = ApprovalStore.Answer(
-            approval: approval, thumbprint: key.thumbprint, decision: decision, clientID: clientID, event: event,
+            approval: approval, thumbprint: statement.thumbprint, decision: decision, clientID: clientID, event: event,
             bindingMessage: claims.text("binding_message"), challenge: challenge,
             matchNumber: claims.text("match_number"))
     }

@@ -1,13 +1,12 @@
 import Crypto
 import Persistence
-import WebAuthnVerify
 
 /// A JWT by which a client authenticates (RFC 7523 §2.2, §3; OpenID Connect Core §9 `private_key_jwt`), not yet
 /// verified.
 struct ClientAssertion {
     /// `iss`, which must be `sub`.
     let clientID: String
-    private let jws: CompactJWS
+    private let jws: RegisteredJWS
     private let claims: Claims
 
     /// `client_assertion_type`.
@@ -20,20 +19,30 @@ struct ClientAssertion {
     /// is ahead.
     static let memory = 120.0
 
-    struct Claims {
-        var iss: String?
-        var sub: String?
-        var aud: [String] = []
-        var jti: String?
-        var exp: Double?
-        var nbf: Double?
-        var iat: Double?
+    private struct Claims {
+        let aud: [String]
+        let jti: String?
+        let exp: Double?
+        let nbf: Double?
+        let iat: Double?
+
+        /// `nil` where a claim is of another type.
+        init?(_ claims: JOSEObject) {
+            guard let aud = claims.has("aud") ? claims.texts("aud") : [], claims.isAbsentOrText("jti"),
+                ["exp", "nbf", "iat"].allSatisfy(claims.isAbsentOrDate)
+            else { return nil }
+            self.aud = aud
+            jti = claims.text("jti")
+            exp = claims.date("exp")
+            nbf = claims.date("nbf")
+            iat = claims.date("iat")
+        }
     }
 
     /// `nil` unless it is a JWS with JSON claims and names one client as `iss` and `sub`.
     init?(_ text: String) {
-        guard let jws = CompactJWS(text), let claims = try? Self.read(jws.payload), let iss = claims.iss,
-            iss == claims.sub
+        guard let jws = RegisteredJWS(text), let object = JOSEObject(jws.payload), let iss = object.text("iss"),
+            iss == object.text("sub"), let claims = Claims(object)
         else { return nil }
         clientID = iss
         self.jws = jws
@@ -77,33 +86,4 @@ struct ClientAssertion {
     }
 
     private static let types: Set<String> = ["jwt", "client-authentication+jwt"]
-
-    private static func read(_ bytes: [UInt8]) throws(JSONError) -> Claims {
-        try JSONReader.validate(bytes.span, maximumLength: 8192)
-        var json = JSONReader(validated: bytes.span)
-        var members = try json.object()
-        var claims = Claims()
-        while let name = try json.key(of: &members) {
-            switch name {
-            case "iss": claims.iss = try json.string()
-            case "sub": claims.sub = try json.string()
-            case "jti": claims.jti = try json.string()
-            case "aud": claims.aud = json.nextIsString ? [try json.string()] : try json.strings()
-            case "exp": claims.exp = try numericDate(bytes[try json.skip(in: members)])
-            case "nbf": claims.nbf = try numericDate(bytes[try json.skip(in: members)])
-            case "iat": claims.iat = try numericDate(bytes[try json.skip(in: members)])
-            default: _ = try json.skip(in: members)
-            }
-        }
-        try json.finish()
-        return claims
-    }
-
-    /// NumericDate (RFC 7519 §2) without sign and exponent, which no date needs.
-    private static func numericDate(_ text: ArraySlice<UInt8>) throws(JSONError) -> Double {
-        guard text.count <= 20, text.allSatisfy({ (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }),
-            let value = Double(String(decoding: text, as: UTF8.self))
-        else { throw .unexpectedType }
-        return value
-    }
 }

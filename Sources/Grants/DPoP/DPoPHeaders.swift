@@ -1,11 +1,5 @@
 import Synchronization
 
-/// What a proof's header says, after the header has passed its checks.
-struct DPoPHeader {
-    let algorithm: ClientKey.Algorithm
-    let key: DPoPKey
-}
-
 /// The headers of the last valid proofs. A device sends the same header with each of its proofs, so the server reads it
 /// once. What a header says depends on its text alone. Whether a signature was valid is not kept.
 final class DPoPHeaders: Sendable {
@@ -18,13 +12,13 @@ final class DPoPHeaders: Sendable {
         }
     }
 
-    private let known = Mutex<[Text: DPoPHeader]>([:])
+    private let known = Mutex<[Text: SelfSignedHeader]>([:])
 
     /// Some 4 KiB each at most.
     static let maximum = 2048
 
     /// A header that passed the checks and under which a proof was signed; setting one may forget the others.
-    subscript(text: ArraySlice<UInt8>) -> DPoPHeader? {
+    subscript(text: ArraySlice<UInt8>) -> SelfSignedHeader? {
         get { known.withLock { $0[Text(bytes: text)] } }
         set {
             known.withLock { known in

@@ -16,6 +16,8 @@ public struct DPoPVerifier: Sendable {
 
     /// How far a client's clock may be off, in seconds.
     static let leeway = 60.0
+    /// The longest proof.
+    static let maximumBytes = 4096
 
     /// - Parameter clock: seconds since the epoch.
     public init(nonces: DPoPNonces, clock: @escaping @Sendable () -> Double) {
@@ -38,25 +40,25 @@ public struct DPoPVerifier: Sendable {
     ) throws(DPoPRefusal) -> DPoPProof {
         let now = clock()
         let text = try Self.checkField(fields)
-        let jws = try Self.checkFormat(text)
+        let (jws, payload) = try Self.checkFormat(text)
         let known = headers[jws.headerText]
-        let header: DPoPHeader
+        let header: SelfSignedHeader
         if let known { header = known } else { header = try Self.checkHeader(jws) }
+        try Self.checkType(header)
         try Self.checkAlgorithm(header, rules)
-        let key = header.key
-        let claims = try Self.checkClaims(jws, now)
-        try Self.checkSignature(jws, key)
+        let claims = try Self.checkClaims(payload, now)
+        try Self.checkSignature(jws, header)
         if known == nil { headers[jws.headerText] = header }
         try Self.checkMethod(claims, method)
         try Self.checkURL(claims, url)
         try Self.checkAccessToken(claims, accessToken)
         let madeAt = try checkNonce(claims, realm, now)
         try checkTime(claims, isByNonce: madeAt != nil, realm, rules, now)
-        let id = SHA256.hash(data: key.thumbprint + Array(claims.jti.utf8))
+        let id = SHA256.hash(data: header.key.thumbprint + Array(claims.jti.utf8))
         return DPoPProof(
-            thumbprint: key.thumbprint, id: Array(id), time: madeAt ?? claims.iat, isByNonce: madeAt != nil,
+            thumbprint: header.key.thumbprint, id: Array(id), time: madeAt ?? claims.iat, isByNonce: madeAt != nil,
             freshNonce: madeAt.flatMap { freshNonce(after: $0, realm, now) }, nonce: claims.nonce,
-            publicKey: key.coordinates)
+            publicKey: header.key.coordinates)
     }
 
     /// What answers a proof that a nonce can mend: `use_dpop_nonce` with a new one.
@@ -88,46 +90,31 @@ public struct DPoPVerifier: Sendable {
         return text
     }
 
-    private static func checkFormat(_ text: String) throws(DPoPRefusal) -> DPoPJWS {
-        try require(text.utf8.count <= DPoPJWS.maximumBytes, "length")
-        guard let jws = DPoPJWS(text) else { throw .invalid(reason: "format") }
-        return jws
+    private static func checkFormat(_ text: String) throws(DPoPRefusal) -> (JWS, payload: JOSEObject) {
+        try require(text.utf8.count <= maximumBytes, "length")
+        guard let jws = JWS(text), let payload = JOSEObject(jws.payload) else { throw .invalid(reason: "format") }
+        return (jws, payload)
     }
 
     /// The checks that depend on the text of the header alone.
-    private static func checkHeader(_ jws: DPoPJWS) throws(DPoPRefusal) -> DPoPHeader {
-        guard let header = jws.header() else { throw .invalid(reason: "format") }
-        try checkType(header)
-        guard let algorithm = header.text("alg").flatMap(ClientKey.Algorithm.init) else {
-            throw .invalid(reason: "alg")
+    private static func checkHeader(_ jws: JWS) throws(DPoPRefusal) -> SelfSignedHeader {
+        do {
+            return try SelfSignedHeader(jws)
+        } catch {
+            throw .invalid(reason: error.rawValue)
         }
-        return DPoPHeader(algorithm: algorithm, key: try checkKey(header, algorithm))
     }
 
-    private static func checkType(_ header: JOSEObject) throws(DPoPRefusal) {
-        let type = header.text("typ")?.utf8.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }
-        try require(type == Array("dpop+jwt".utf8), "typ")
-        // Either would change what the rest means (RFC 7515 §4.1.11, RFC 7797 §3).
-        try require(!header.has("crit") && !header.has("b64"), "crit or b64")
+    private static func checkType(_ header: SelfSignedHeader) throws(DPoPRefusal) {
+        try require(header.type == "dpop+jwt", "typ")
     }
 
-    private static func checkAlgorithm(_ header: DPoPHeader, _ rules: DPoPRules) throws(DPoPRefusal) {
+    private static func checkAlgorithm(_ header: SelfSignedHeader, _ rules: DPoPRules) throws(DPoPRefusal) {
         try require(rules.admits(header.algorithm), "alg")
     }
 
-    private static func checkKey(
-        _ header: JOSEObject, _ algorithm: ClientKey.Algorithm
-    ) throws(DPoPRefusal) -> DPoPKey {
-        guard let jwk = header.object("jwk") else { throw .invalid(reason: "jwk") }
-        try require(DPoPKey.privateMembers.allSatisfy { !jwk.has($0) }, "private key")
-        try require(jwk.isAbsent("alg", or: algorithm.rawValue), "alg of the key")
-        try require(jwk.isAbsent("use", or: "sig"), "use of the key")
-        guard let key = DPoPKey(jwk, algorithm) else { throw .invalid(reason: "key") }
-        return key
-    }
-
-    private static func checkClaims(_ jws: DPoPJWS, _ now: Double) throws(DPoPRefusal) -> DPoPClaims {
-        guard let claims = DPoPClaims(jws.payload) else { throw .invalid(reason: "claims") }
+    private static func checkClaims(_ payload: JOSEObject, _ now: Double) throws(DPoPRefusal) -> DPoPClaims {
+        guard let claims = DPoPClaims(payload) else { throw .invalid(reason: "claims") }
         try require((1...256).contains(claims.jti.utf8.count), "length of jti")
         try require(!claims.jti.utf8.contains(0), "NUL in jti")
         try require(claims.exp.map { $0 > now - leeway } ?? true, "exp")
@@ -135,8 +122,8 @@ public struct DPoPVerifier: Sendable {
         return claims
     }
 
-    private static func checkSignature(_ jws: DPoPJWS, _ key: DPoPKey) throws(DPoPRefusal) {
-        try require(key.material.isValidJWSSignature(jws.signature, for: jws.input), "signature")
+    private static func checkSignature(_ jws: JWS, _ header: SelfSignedHeader) throws(DPoPRefusal) {
+        try require(header.hasSigned(jws), "signature")
     }
 
     private static func checkMethod(_ claims: DPoPClaims, _ method: String) throws(DPoPRefusal) {

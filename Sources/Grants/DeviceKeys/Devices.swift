@@ -172,12 +172,12 @@ public struct Devices: Sendable {
     }
 
     /// Adopts the device of an offer by the approval of a trusted one.
-    /// - Parameter approval: a JWS (``DeviceStatement``) with `aud`, `iat`, `offer`, `jkt` and `check_code`.
+    /// - Parameter approval: a JWS (``SelfSignedJWS``) with `aud`, `iat`, `offer`, `jkt` and `check_code`.
     public func adopt(
         _ text: String, approval: String, realm: Realm, verified: VerifiedAccessToken, source: String
     ) async throws(StoreError) -> DeviceKeyStore.Adopted {
-        guard let approval = DeviceStatement(approval) else { return .invalid }
-        let claims = approval.payload
+        guard let approval = SelfSignedJWS(approval) else { return .invalid }
+        let claims = approval.claims
         let offer = liveOffer(text, realm)?.0
         let isValid =
             offer.map { offer in

@@ -17,7 +17,7 @@ public struct EventTokens: Sendable {
     /// The token of an event, signed anew for each try, so that it verifies by the keys that are published now.
     ///
     /// There is neither `sub` nor `exp`: so nothing takes it for an ID token or an access token (SSF 1.0 §4.1).
-    /// - Throws: when the realm is gone or disabled, or its key cannot be had now.
+    /// - Throws: when the realm is gone or disabled, or its key is not available.
     public func token(for due: WebhookStore.Due) async throws -> String {
         guard let realm = try await realms.realm(due.realm) else { throw TokenError.unavailable("realm") }
         let now = clock()

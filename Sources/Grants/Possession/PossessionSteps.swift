@@ -72,7 +72,7 @@ public struct PossessionSteps: Sendable {
         }
     }
 
-    /// The app says hello.
+    /// Opens the transaction: pins the app's key.
     /// - Parameters:
     ///   - deviceID: the key that the app believes to have.
     ///   - operatorToken: of the phone's operator.

@@ -1,5 +1,4 @@
 import Encoding
-import Foundation
 public import Persistence
 
 /// `authToken`: what a backend hands to its app. It names a transaction and nothing about a person, and is worth
@@ -39,23 +38,10 @@ public struct PossessionTokens: Sendable {
     /// too old.
     public func authID(of token: String, realm: Realm) -> UUIDValue? {
         let now = databaseClock.now
-        guard token.utf8.count <= 4096 else { return nil }
-        let parts = token.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3,
-            let key = keys.verifier(header: parts[0], typ: Self.type, realm: realm, now: now),
-            let signature = Base64.urlDecode(parts[2]),
-            key.isValidSignature(signature, for: Array("\(parts[0]).\(parts[1])".utf8)),
-            let payload = Base64.urlDecode(parts[1]),
-            let claims = try? JSONDecoder().decode(Claims.self, from: Data(payload)),
-            claims.iss == realm.issuer, Double(claims.exp) > now
+        guard
+            let claims = keys.claims(of: token, maximumBytes: 4096, typ: Self.type, realm: realm, now: now),
+            claims.text("iss") == realm.issuer, let expiresAt = claims.date("exp"), expiresAt > now
         else { return nil }
-        return UUIDValue(claims.jti)
-    }
-
-    /// Read only after the signature held.
-    private struct Claims: Decodable {
-        let iss: String
-        let exp: Int
-        let jti: String
+        return claims.text("jti").flatMap(UUIDValue.init)
     }
 }

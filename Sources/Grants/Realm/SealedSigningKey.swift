@@ -1,4 +1,3 @@
-import Encoding
 public import Persistence
 
 /// The JWS algorithms a realm signs with (RFC 7518 §3.1, RFC 8037 §3.1).
@@ -41,17 +40,5 @@ struct HintKey: Sendable, Equatable {
         self.algorithm = algorithm
         key = publicJWK
         header = JWSHeader.text(alg: alg, typ: "JWT", kid: kid)
-    }
-}
-
-/// The protected header of the JWTs that a realm signs (RFC 7515 §4): its tokens carry exactly these characters.
-enum JWSHeader {
-    /// The header of tokens that the key `kid` signs, base64url.
-    static func text(alg: String, typ: String, kid: String) -> String {
-        var header = JSONWriter(reserving: 128)
-        header.member("alg", alg)
-        header.member("typ", typ)
-        header.member("kid", kid)
-        return Base64.urlEncode(header.finish())
     }
 }

@@ -1,5 +1,4 @@
 import Encoding
-import Foundation
 public import Persistence
 
 /// A live access token with what the database knows about its session and user.
@@ -178,68 +177,27 @@ public struct AccessTokenVerifier: Sendable {
         return VerifiedAccessToken(token: token, session: session, client: client)
     }
 
-    /// RFC 9068 §4. The header must be, character for character, one this realm writes: no `alg`, `jwk`, `crit` or
-    /// `typ` of the token's own choosing is ever read.
+    /// RFC 9068 §4.
     private func jwt(
         _ presented: String, realm: Realm, now: Double
     ) -> (token: AccessToken, isSession: Bool, clientID: String)? {
-        guard presented.utf8.count <= 8192 else { return nil }
-        let parts = presented.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3,
-            let key = signingKeys.verifier(header: parts[0], typ: "at+jwt", realm: realm, now: now),
-            let signature = Base64.urlDecode(parts[2]),
-            key.isValidSignature(signature, for: Array("\(parts[0]).\(parts[1])".utf8)),
-            let payload = Base64.urlDecode(parts[1]),
-            let claims = try? JSONDecoder().decode(JWTClaims.self, from: Data(payload)),
-            claims.iss == realm.issuer, let row = UUIDValue(claims.sid ?? claims.sub),
-            let jti = Base64.urlDecode(claims.jti)
+        guard let claims = signingKeys.claims(of: presented, typ: "at+jwt", realm: realm, now: now),
+            claims.text("iss") == realm.issuer, let subject = claims.text("sub"),
+            // Absent when a client acts for itself.
+            claims.isAbsentOrText("sid"), let owner = UUIDValue(claims.text("sid") ?? subject),
+            let jti = claims.text("jti").flatMap({ Base64.urlDecode($0) }), let issuedAt = claims.date("iat"),
+            let expiresAt = claims.date("exp"), let scope = claims.text("scope"), let audience = claims.texts("aud"),
+            // Absent in tokens of service accounts.
+            claims.isAbsentOrText("acr"), let clientID = claims.text("client_id")
         else { return nil }
         var token = AccessToken(
-            owner: row, jti: jti, issuedAt: claims.iat, expiresAt: claims.exp,
-            scope: claims.scope.split(separator: " ").map(String.init), audience: claims.aud.values)
-        token.acr = claims.acr
-        // What cannot be a thumbprint binds the token to no key that there is.
-        token.thumbprint = claims.cnf.map { Base64.urlDecode($0.jkt) ?? [] }
-        return (token, claims.sid != nil, claims.clientID)
-    }
-}
-
-/// The claims of our own access tokens, read only after the signature held.
-private struct JWTClaims: Decodable {
-    let iss: String
-    let sub: String
-    let clientID: String
-    /// Absent when a client acts for itself.
-    let sid: String?
-    let jti: String
-    let iat: Int
-    let exp: Int
-    let scope: String
-    let aud: Audience
-    /// Absent in tokens of service accounts.
-    let acr: String?
-    /// Absent in bearer tokens.
-    let cnf: Confirmation?
-
-    struct Confirmation: Decodable {
-        let jkt: String
-    }
-
-    enum CodingKeys: String, CodingKey {
-        case iss, sub, sid, jti, iat, exp, scope, aud, acr, cnf
-        case clientID = "client_id"
-    }
-
-    struct Audience: Decodable {
-        let values: [String]
-
-        init(from decoder: any Decoder) throws {
-            let container = try decoder.singleValueContainer()
-            if let one = try? container.decode(String.self) {
-                values = [one]
-            } else {
-                values = try container.decode([String].self)
-            }
+            owner: owner, jti: jti, issuedAt: Int(issuedAt), expiresAt: Int(expiresAt),
+            scope: scope.split(separator: " ").map(String.init), audience: audience)
+        token.acr = claims.text("acr")
+        // Absent in bearer tokens. What cannot be a thumbprint binds the token to no key that there is.
+        if claims.has("cnf") {
+            token.thumbprint = claims.object("cnf")?.text("jkt").flatMap { Base64.urlDecode($0) } ?? []
         }
+        return (token, claims.has("sid"), clientID)
     }
 }

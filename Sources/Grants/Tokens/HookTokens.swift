@@ -24,7 +24,7 @@ public struct HookTokens: Sendable {
     ///   - url: exactly what is called: `aud`.
     ///   - id: what the call is about: `jti`, the same on every retry.
     ///   - body: what is posted; `body` is the base64url of its SHA-256.
-    /// - Throws: when the realm is gone or disabled, or its key cannot be had now.
+    /// - Throws: when the realm is gone or disabled, or its key is not available.
     public func token(realm: UUIDValue, url: String, id: UUIDValue, body: [UInt8]) async throws -> String {
         guard let realm = try await realms.realm(realm) else { throw TokenError.unavailable("realm") }
         let now = clock()

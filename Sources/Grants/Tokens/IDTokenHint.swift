@@ -1,5 +1,3 @@
-import Encoding
-import Foundation
 public import Persistence
 
 /// An ID token of the realm that an app sends with a request for a code or a link (`id_token_hint`).
@@ -25,19 +23,18 @@ public struct IDTokenHint: Sendable, Equatable {
     ///   - client: the client that the request names, if any; the token must be made for it (`aud`).
     /// - Returns: `nil` if the text is not an ID token of this realm.
     public init?(_ text: String, realm: Realm, client: Client?) {
-        guard text.utf8.count <= Self.maximumLength else { return nil }
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        // As for access tokens: the header is, character for character, one that this realm writes over ID tokens.
-        guard parts.count == 3, let key = realm.hintKeys.first(where: { $0.header == parts[0] }),
-            let signature = Base64.urlDecode(parts[2]),
-            key.key.isValidSignature(signature, for: Array("\(parts[0]).\(parts[1])".utf8), key.algorithm),
-            let payload = Base64.urlDecode(parts[1]),
-            let claims = try? JSONDecoder().decode(Claims.self, from: Data(payload)),
-            claims.iss == realm.issuer, client == nil || claims.aud == client?.clientID,
-            let user = UUIDValue(claims.sub), let session = UUIDValue(claims.sid)
+        let jwt = RealmJWT(text, maximumBytes: Self.maximumLength) { header, signature, input in
+            realm.hintKeys.first { $0.header == header }.map {
+                $0.key.isValidSignature(signature, for: input, $0.algorithm)
+            } ?? false
+        }
+        guard let claims = jwt?.claims, claims.text("iss") == realm.issuer, let audience = claims.text("aud"),
+            client == nil || audience == client?.clientID,
+            let user = claims.text("sub").flatMap(UUIDValue.init),
+            let session = claims.text("sid").flatMap(UUIDValue.init)
         else { return nil }
         self.user = user
-        clientID = claims.aud
+        clientID = audience
         self.session = session
     }
 
@@ -46,13 +43,5 @@ public struct IDTokenHint: Sendable, Equatable {
         self.user = user
         self.session = session
         self.clientID = clientID
-    }
-
-    /// Read only after the signature held.
-    private struct Claims: Decodable {
-        let iss: String
-        let sub: String
-        let aud: String
-        let sid: String
     }
 }

@@ -162,6 +162,16 @@ public final class SigningKeys: Sendable {
         return nil
     }
 
+    /// The claims of a JWT that the realm signed as one of this type; `nil` for any other text.
+    func claims(
+        of text: String, maximumBytes: Int = JWS.maximumBytes, typ: String, realm: Realm, now: Double
+    ) -> JOSEObject? {
+        RealmJWT(text, maximumBytes: maximumBytes) { header, signature, input in
+            verifier(header: header, typ: typ, realm: realm, now: now)?.isValidSignature(signature, for: input)
+                ?? false
+        }?.claims
+    }
+
     private func open(_ sealed: SealedSigningKey, realm: UUIDValue) throws(TokenError) -> SigningKey {
         if let key = opened.withLock({ $0[sealed.kid] }) { return key }
         guard let raw = try? sealed.opened(with: keyring, realm: realm),

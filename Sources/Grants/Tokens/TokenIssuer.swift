@@ -21,7 +21,7 @@ public struct Authentication: Sendable {
     let now: Int
     /// `nonce` of the authorization request.
     var nonce: String?
-    /// `acr`, where the request of the sign-in or of this answer had a part in it; `nil`: what ``amr`` says.
+    /// `acr` that was chosen by `acr_values` of the sign-in or of this request; `nil`: follows from ``amr``.
     var acr: String?
     /// Whether ``acr`` is what the request of this answer asked for, while the session goes on saying its own.
     var isContextOfAnswer = false

@@ -24,7 +24,7 @@ package struct PageLook: Sendable {
     /// The name on top of the page.
     let product: String
     private let catalogue: TextCatalogue
-    /// Of the placeholders of texts; the product is the client where the page knows of none.
+    /// Values of placeholders in texts. `{client}` is the product's name on pages without a client.
     private(set) var fills: [Fill]
 
     init(_ identity: Identity, brand: Brand, product: String, catalogue: TextCatalogue) {

@@ -9,7 +9,7 @@ struct PageValues: Sendable, ExpressibleByDictionaryLiteral {
         case value(String)
         /// A text of the catalogue, by its key.
         case text(String)
-        /// For sections. From few, as all that is not ``value(_:)``.
+        /// Whether a section is shown.
         case flag(Bool)
         /// For a section that is repeated.
         case rows([PageValues])

@@ -220,7 +220,7 @@ class Authenticator {
     const [authId, ...more] = new URL(redirectUrl, location.href).searchParams.getAll("authId");
     if (!authId || more.length) throw new PosternError("redirect_invalid", "The address has not one authId.");
     const kept = await keep("transactions", authId);
-    if (!kept) throw new PosternError("redirect_unknown", "This browser began no such transaction.");
+    if (!kept) throw new PosternError("redirect_unknown", "This sign-in was not started in this browser.");
     const transaction = new Transaction(kept.authToken, authId);
     let state;
     try {

@@ -15,7 +15,7 @@ public enum MigrationError: Error, Equatable, Sendable, CustomStringConvertible 
     /// A newer binary has migrated the database, which has what the text says. `isServed`: this binary's servers work
     /// on it.
     case databaseIsNewer(String, isServed: Bool)
-    /// A lock was not to be had in all the time; the text says which transactions are open.
+    /// A lock was not free in all the time; the text says which transactions are open.
     case locked(file: String, holders: String)
     /// A file was refused; everything it did is undone.
     case refused(file: String, line: Int?, sqlstate: String, message: String)
@@ -37,7 +37,7 @@ public enum MigrationError: Error, Equatable, Sendable, CustomStringConvertible 
             "the database is newer than this binary: it has \(what); this binary's servers work on it, but its migrate "
                 + "would put older functions in the place of newer ones: only a newer binary may migrate"
         case .locked(let file, let holders):
-            "\(file): a lock was not to be had; \(holders); nothing of it was kept: run it again when they have ended"
+            "\(file): a lock was not free; \(holders); nothing of it was kept: run it again when they have ended"
         case .refused(let file, let line, let sqlstate, let message):
             "\(file)\(line.map { ":\($0)" } ?? ""): \(message) (SQLSTATE \(sqlstate)); nothing of it was kept"
         }

@@ -32,7 +32,7 @@ final class Cluster: Sendable {
     ///
     /// A lost connection is repaired behind the caller's back where that is harmless: always before anything was sent,
     /// and once more for statements that are ``Statement/Effect/readOnly`` or ``Statement/Effect/idempotent``; when no
-    /// connection is to be had for that, an idempotent one is ``StoreError/inDoubt``. Serialization failures and
+    /// connection is available for that, an idempotent one is ``StoreError/inDoubt``. Serialization failures and
     /// deadlocks are retried three times. Cancelling the task stops a read-only statement on the server; one that
     /// writes is allowed to finish.
     /// - Returns: the decoded rows.

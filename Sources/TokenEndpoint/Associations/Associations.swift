@@ -61,8 +61,8 @@ public struct Associations: Sendable {
         return links.finish()
     }
 
-    /// `/.well-known/assetlinks.json` (Digital Asset Links); `nil` when no Android app is registered. Which paths an
-    /// app opens its intent filters say: the file knows hosts only.
+    /// `/.well-known/assetlinks.json` (Digital Asset Links); `nil` when no Android app is registered. The file
+    /// lists hosts only: the app's intent filters decide which paths it opens.
     public var assetLinks: [UInt8]? {
         var relations: [(app: Client.AndroidApp, relations: [String])] = []
         func add(_ relation: String, of clients: [Client]) {

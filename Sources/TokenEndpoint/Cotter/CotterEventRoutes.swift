@@ -3,7 +3,7 @@ import Grants
 import HTTPTypes
 import Persistence
 
-/// Cotter's events (docs/wire.md), for backends. Without approvals there is none of it.
+/// Cotter's events (docs/wire.md), for backends. Answers 404 while the realm has approvals off.
 struct CotterEventRoutes: Sendable {
     let events: CotterEvents
     let keys: APIKeys

@@ -4,7 +4,7 @@ import HTTPTypes
 import Persistence
 
 /// Cotter's web wire (docs/wire.md): `/app` is the authorization endpoint, `get_identity` and `token` are the token
-/// endpoint in other words. Without a client that uses it there is none of it.
+/// endpoint in other words. Answers 404 unless a client of the realm may use it.
 struct CotterRoutes: Sendable {
     let authorization: AuthorizationRoutes
     let identities: CotterIdentities

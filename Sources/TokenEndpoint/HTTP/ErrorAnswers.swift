@@ -41,7 +41,8 @@ struct LabelledError: Error {
     var level: Logger.Level?
 }
 
-/// An error of a handler, as it is answered and logged: the one place where errors become answers.
+/// An error of a handler, as it is answered and logged: the one place where errors of OAuth and of the database become
+/// answers. Routes with another error format (pages, possession, Prove, Cotter) write their own refusals.
 struct ErrorAnswer {
     let answer: Answer
     /// Whether the answer depends on an account, so that its time must not tell more.

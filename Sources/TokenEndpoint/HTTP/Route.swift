@@ -79,8 +79,8 @@ public struct Route: Sendable {
         return route
     }
 
-    /// The route with answers of its own to some GETs while the realm's configuration cannot be read.
-    /// - Parameter answer: gets an exchange with the realm as it was before; grants nothing.
+    /// Lets the route answer some GETs from the last known realm while the configuration cannot be read.
+    /// - Parameter answer: gets an exchange with that realm, and must grant nothing.
     func outage(_ answer: @escaping @Sendable (Exchange) -> Answer?) -> Route {
         var route = self
         route.outage = answer

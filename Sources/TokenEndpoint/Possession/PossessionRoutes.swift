@@ -60,7 +60,7 @@ struct PossessionRoutes: Sendable {
             let number = typed.flatMap { exchange.realm.possessionNumber($0) }
             let entry = try await enter(caller, exchange, number)
             guard typed == nil || number != nil else {
-                // What is no step now is no step whatever the number.
+                // A step that is not allowed is refused before an invalid number.
                 guard entry.facts.isOpened, entry.facts.kind != "none" else { throw PossessionRefusal.stepNotAllowed }
                 guard !entry.facts.isOver else { throw PossessionRefusal.transactionOver(state: entry.facts.state) }
                 guard entry.facts.channels.contains(channel) else { throw PossessionRefusal.channelNotAvailable }
@@ -104,7 +104,7 @@ struct PossessionRoutes: Sendable {
             let topic = WaitTopic(.transaction, entry.facts.id, realm: exchange.realm.id)
             let ends: Set<String> = ["passed", "failed", "redeemed", "required", "linked"]
             guard wait > 0, !ends.contains(entry.facts.state) else { return Self.state(entry.facts.state) }
-            // No word comes of the end of its time.
+            // No notification is sent when the transaction expires.
             let left = Int(entry.facts.expiresIn.rounded(.up)) + 1
             let held = try await room.hold(exchange, for: min(Int(wait), left)) {
                 let state = try await steps.state(of: entry)
@@ -206,7 +206,8 @@ private enum PossessionFault: Error {
             .possession(.badRequest, "invalid_request", "A member is missing, of another type or out of bounds.")
         case .tooLarge: .possession(.contentTooLarge, "invalid_request", "The body is too large.")
         case .noJSON: .possession(.unsupportedMediaType, "invalid_request", "The body must be JSON, uncompressed.")
-        case .redirectInvalid: .possession(.badRequest, "redirect_invalid", "The redirect URL is not one of a link.")
+        case .redirectInvalid:
+            .possession(.badRequest, "redirect_invalid", "The redirect URL does not come from a link.")
         }
     }
 }

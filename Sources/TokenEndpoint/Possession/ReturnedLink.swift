@@ -6,8 +6,8 @@ struct ReturnedLink {
     let authID: UUIDValue
     let code: String
 
-    /// `nil` for what is no absolute URL, for one in which something is missing, repeated or of another form, and for a
-    /// page of an origin that no client of the realm has. A target may lead on to an app by a scheme of its own.
+    /// `nil` unless it is an absolute URL with each member exactly once, on an origin of a client of the realm. A
+    /// target may lead on to an app by a scheme of its own.
     init?(_ url: String, realm: Realm) {
         guard url.utf8.count <= 2048, let mark = url.firstIndex(of: "?"),
             let scheme = url[..<mark].prefixMatch(of: /([A-Za-z][A-Za-z0-9+.\-]*):/)?.1.lowercased()

@@ -59,7 +59,7 @@ struct ProveRefusal: AnswerableError, ServiceRefusal {
         ProveRefusal(adding: 8000, "The service is temporarily unavailable.", to: .unavailable)
     }
 
-    /// An answer of another form with `code` and `message` beside what it says.
+    /// Adds `code` and `message` to an answer of another error format.
     init(adding code: Int, _ message: String, to answer: Answer) {
         var object = JSONWriter(reserving: 96)
         object.member("code", code)

@@ -3,8 +3,8 @@ import Grants
 import HTTPTypes
 import Persistence
 
-/// Prove's wire for backends (docs/wire.md): `/token`, and `/v3/*` by the access token of a service account. While the
-/// realm has possession off there is none of it.
+/// Prove's wire for backends (docs/wire.md): `/token`, and `/v3/*` by the access token of a service account. Answers
+/// 404 while the realm has possession off.
 struct ProveRoutes: Sendable {
     let possessions: Possessions
     let service: TokenService
@@ -197,7 +197,7 @@ extension PossessionFacts {
         "9100": "Phone possession incomplete.", "9101": "Phone number doesn't match Prove Key. Rebind required.",
         "9200": "The risk provider refused.", "9201": "The risk provider did not answer.",
         "9202": "The SIM was changed lately.", "9203": "Passed without number match.",
-        "9210": "The tries at the code are used up.", "9211": "The messages are used up.",
+        "9210": "No tries are left for this code.", "9211": "No more messages can be sent.",
         "9212": "The number did not match.",
     ]
 }

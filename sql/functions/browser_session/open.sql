@@ -46,7 +46,8 @@ $$;
 COMMENT ON FUNCTION postern.app_serves IS 'Whether the App of this statement has its own switch on';
 GRANT EXECUTE ON FUNCTION postern.app_serves TO postern_app;
 
--- Which switch gates a sign-in, its permission says. On the host of an App that App's own counts as well.
+-- The permission decides which switch applies: gt:authorization_code the one of the pages, any other that of native
+-- grants. On the host of an App that App's own counts as well.
 CREATE OR REPLACE FUNCTION postern.is_switched_on(p_permission text, p_native boolean, p_hosted boolean)
 RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE

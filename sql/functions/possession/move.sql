@@ -144,7 +144,7 @@ BEGIN
       FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id;
 END
 $$;
-COMMENT ON FUNCTION postern.open_possession IS 'The app says hello with its key, which may prove the number by itself';
+COMMENT ON FUNCTION postern.open_possession IS 'Pins the key of the app, which may prove the number by itself';
 GRANT EXECUTE ON FUNCTION postern.open_possession TO postern_app;
 
 CREATE OR REPLACE FUNCTION postern.decide_opened(t postern.device_request, p_risk text, p_verified boolean) RETURNS void

@@ -199,7 +199,7 @@ $$;
 COMMENT ON FUNCTION postern.cancel_possession IS 'The person gives up; false when the transaction is over';
 GRANT EXECUTE ON FUNCTION postern.cancel_possession TO postern_app;
 
--- What needs nothing of the transaction before its step is one statement: the door (enter_possession) and the step.
+-- A step that needs nothing of the transaction before is one statement: enter_possession and the step.
 
 -- Outcomes: gone (no such transaction), wrong_key, and those of finish_possession.
 CREATE OR REPLACE FUNCTION postern.finish_possession_by_proof(

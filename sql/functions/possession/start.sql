@@ -158,7 +158,7 @@ $$;
 COMMENT ON FUNCTION postern.possession_status IS 'How a transaction stands, for the client that started it';
 GRANT EXECUTE ON FUNCTION postern.possession_status TO postern_app;
 
--- The door of the app's calls: uses the proof up. Outcomes: ok, unknown (no such transaction, or its backend may start
+-- Begins each call of the app: uses the proof up. Outcomes: ok, unknown (no such transaction, or its backend may start
 -- none now), wrong_key.
 CREATE OR REPLACE FUNCTION postern.enter_possession(
     p_realm uuid, p_auth_id uuid, p_phone text, OUT outcome text, OUT facts text)
@@ -181,7 +181,7 @@ $$;
 COMMENT ON FUNCTION postern.enter_possession IS 'Admits an app to its transaction by the proof of its key';
 GRANT EXECUTE ON FUNCTION postern.enter_possession TO postern_app;
 
--- After a long wait, without a proof: the door has seen it.
+-- After a long wait, without a proof: enter_possession has used it up.
 CREATE OR REPLACE FUNCTION postern.possession_state(p_realm uuid, p_id uuid) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$

@@ -18,7 +18,7 @@ struct JOSEObject {
     }
 
     private mutating func read(_ bytes: [UInt8]) throws(JSONError) {
-        try JSONReader.validate(bytes.span, maximumLength: DPoPJWS.maximumBytes)
+        try JSONReader.validate(bytes.span, maximumLength: JWS.maximumBytes)
         var json = JSONReader(validated: bytes.span)
         var object = try json.object()
         while let name = try json.key(of: &object, keepsNull: true) {
@@ -39,6 +39,24 @@ struct JOSEObject {
     /// `nil` where the member is absent or no string.
     func text(_ name: String) -> String? {
         if case .string(let value) = self[name] { value } else { nil }
+    }
+
+    func isAbsentOrText(_ name: String) -> Bool { !has(name) || text(name) != nil }
+
+    func isAbsentOrDate(_ name: String) -> Bool { !has(name) || date(name) != nil }
+
+    /// A string, or an array of strings (`aud`, RFC 7519 §4.1.3); `nil` where the member is absent or anything else.
+    func texts(_ name: String) -> [String]? {
+        switch self[name] {
+        case .string(let value): [value]
+        case .other(let text): try? Self.strings(Array(text))
+        case nil: nil
+        }
+    }
+
+    private static func strings(_ bytes: [UInt8]) throws(JSONError) -> [String] {
+        var json = JSONReader(validated: bytes.span)
+        return try json.strings()
     }
 
     /// `nil` where the member is absent or no object.

@@ -2,8 +2,8 @@ import Crypto
 import Encoding
 import WebAuthnVerify
 
-/// The public key in a proof's header (RFC 7517 §4), of the algorithm that the header names.
-struct DPoPKey {
+/// The public key in the header of a JWS (RFC 7517 §4), of the algorithm that the header names.
+struct PublicJWK: Sendable {
     let material: KeyMaterial
     /// RFC 7638 with SHA-256, 32 bytes.
     let thumbprint: [UInt8]
@@ -14,7 +14,7 @@ struct DPoPKey {
     /// sends one has a fault that it must learn of.
     static let privateMembers = ["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"]
 
-    /// `nil` for a key of another type or curve than the algorithm's, and for one that is none: a point off its curve,
+    /// `nil` for a key of another type or curve than the algorithm's, and for an invalid key: a point off its curve,
     /// coordinates of another length, RSA outside of 2048 to 4096 bits.
     init?(_ jwk: JOSEObject, _ algorithm: ClientKey.Algorithm) {
         guard let kty = jwk.text("kty") else { return nil }

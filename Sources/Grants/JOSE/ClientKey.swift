@@ -24,7 +24,7 @@ public struct ClientKey: Sendable, Equatable, Decodable {
     /// All of them, as a challenge lists the algorithms of proofs (RFC 9449 §7.1).
     package static let algorithms = Algorithm.allCases.map(\.rawValue).joined(separator: " ")
 
-    /// True if `signature` is this key's over `input`, in that algorithm. A key that is none verifies nothing.
+    /// True if `signature` is this key's over `input`, in that algorithm. An invalid key verifies nothing.
     func isValidSignature(_ signature: [UInt8], for input: [UInt8], _ algorithm: Algorithm) -> Bool {
         guard alg == nil || alg == algorithm.rawValue else { return false }
         return material(for: algorithm)?.isValidJWSSignature(signature, for: input) ?? false
