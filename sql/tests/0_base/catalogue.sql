@@ -1,6 +1,6 @@
 \ir ../helpers/setup.psql
 BEGIN;
-SELECT plan(27);
+SELECT plan(28);
 
 -- 4.3 (a): every table with tenant data is under forced row security, and every key begins with the realm.
 SELECT is_empty($$
