@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Reads the plans that auto_explain wrote (JSON, nested statements, log_analyze, log_buffers), and shows which statements
-of which functions read more than so many rows: read_plans.py LOG LIMIT <NAMES. Prints `reads`, function, rows, pages, node and
-statement of each, and `called` and the name of each function that ran. NAMES has a line `function NAME` for each function,
-and `index NAME COLUMN,…` for each index. Lines of the log begin with an at sign (log_line_prefix)."""
+"""Reads the plans that auto_explain wrote (JSON, nested statements, log_analyze, log_buffers), and shows which
+statements of which functions read more than so many rows: read_plans.py LOG LIMIT <NAMES. Prints `reads`, function,
+rows, pages, node and statement of each, and `called` and the name of each function that ran. NAMES has a line
+`function NAME` for each function, and `index NAME COLUMN,...` for each index. Lines of the log begin with an at sign
+(log_line_prefix)."""
 
 import json
 import re
@@ -10,6 +11,7 @@ import sys
 
 # Pages of an index that a look-up may touch: its levels, and those of rows that other tests have left.
 PAGES, PAGES_A_ROW = 10, 4
+NAMES_A_TABLE = re.compile(r"\b(FROM|JOIN|UPDATE|INTO|USING)\s+(\w+\.)?[a-z_]+\b(?!\s*\()")
 
 
 def entries(path):
@@ -90,7 +92,7 @@ def main():
             table = node.get("Relation Name") or node.get("Index Name", "")
             if table.startswith("pg_") or node.get("Schema", "postern") != "postern":
                 continue
-            if not is_own and (not named or re.search(r"\b(FROM|JOIN|UPDATE|INTO|USING)\s+(\w+\.)?[a-z_]+\b(?!\s*\()", text)):
+            if not is_own and (not named or NAMES_A_TABLE.search(text)):
                 continue
             where = (inside or named or ["a trigger"])[0]
             key = where, f'{node["Node Type"]} {node.get("Index Name", "")} {node.get("Relation Name", "")}', text

@@ -10,7 +10,8 @@ log=$PGHOST/log
 psql -X -q -d postgres -c "DROP DATABASE IF EXISTS crowd" -c "CREATE DATABASE crowd TEMPLATE $PGDATABASE" || exit 1
 export PGDATABASE=crowd
 psql -X -q -v ON_ERROR_STOP=1 -v rows="$rows" -f sql/bench/crowd.sql || exit 1
-names=$(psql -X -A -t -F ' ' -c "SELECT DISTINCT 'function', proname FROM pg_proc WHERE pronamespace = 'postern'::regnamespace" \
+names=$(psql -X -A -t -F ' ' \
+    -c "SELECT DISTINCT 'function', proname FROM pg_proc WHERE pronamespace = 'postern'::regnamespace" \
     -c "SELECT 'index', i.indexrelid::regclass::name, string_agg(a.attname, ',' ORDER BY a.attnum)
           FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indexrelid
           JOIN pg_class AS c ON c.oid = i.indrelid AND c.relnamespace = 'postern'::regnamespace GROUP BY 2")
@@ -22,7 +23,8 @@ for setting in session_preload_libraries=auto_explain log_min_messages=log auto_
 done
 before=$(stat -c %s "$log")
 # Without tests that read the whole catalogue or whole tables by themselves, and those of operators' functions.
-find sql/tests -mindepth 2 -name '*.sql' ! -name '*growth.sql' ! -path 'sql/tests/0_base/*' ! -path 'sql/tests/placement/*' \
+find sql/tests -mindepth 2 -name '*.sql' ! -name '*growth.sql' ! -path 'sql/tests/0_base/*' \
+    ! -path 'sql/tests/placement/*' \
     ! -path 'sql/tests/realm/*' ! -path 'sql/tests/upgrade/*' ! -path 'sql/tests/outbox/turns.sql' | LC_ALL=C sort |
     PGOPTIONS=$explain xargs -P 2 -n 1 psql -X -q -o /dev/null -f >/dev/null 2>&1
 tail -c +$((before + 1)) "$log" >"$PGHOST/plans"
@@ -34,7 +36,8 @@ while IFS=$'\t' read -r _ function many pages node statement; do
     allowed reads "$function" && continue
     echo "not ok - $function reads $many rows in $pages pages: $node: $statement"
     status=1
-done < <(grep '^reads' <<<"$found")
+# Without cascades of a realm or a client that is deleted.
+done < <(grep '^reads' <<<"$found" | grep -v $'^reads\ta trigger\t')
 # What the server calls, from its sources.
 while read -r function; do
     grep -qx "called	$function" <<<"$found" || allowed uncalled "$function" ||
