@@ -9,6 +9,7 @@ struct PasskeyRoutes: Sendable {
     let passkeys: Passkeys
     let proofs: Proofs
     let bearer: BearerAuthentication
+    let forms: SentForms
 
     var routes: [Route] {
         [
@@ -60,13 +61,18 @@ struct PasskeyRoutes: Sendable {
         guard let ceremonyID = try body.string("ceremonyId"), let attestation = body.object("attestation") else {
             return .message(.badRequest, "Passkey enrollment failed.")
         }
-        let id = try await passkeys.enrol(
-            ceremonyID: ceremonyID, attestation: attestation, displayName: displayName, realm: exchange.realm,
-            owner: Passkeys.Owner(caller.verified), source: exchange.source)
-        var object = JSONWriter()
-        object.member("Message", "Passkey enrolled successfully.")
-        object.member("Id", id.description)
-        return Answer(json: object.finish())
+        let form = SentForms.Form(
+            of: [Array("passkey".utf8), caller.verified.token.owner.bytes],
+            saying: [Array(try exchange.body().readableBytesView)])
+        return try await forms.answer(form, exchange) {
+            let id = try await passkeys.enrol(
+                ceremonyID: ceremonyID, attestation: attestation, displayName: displayName, realm: exchange.realm,
+                owner: Passkeys.Owner(caller.verified), source: exchange.source)
+            var object = JSONWriter()
+            object.member("Message", "Passkey enrolled successfully.")
+            object.member("Id", id.description)
+            return SentForms.Outcome(Answer(json: object.finish()), .repetitions)
+        }
     }
 
     private func list(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
