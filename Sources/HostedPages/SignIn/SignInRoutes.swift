@@ -2,7 +2,6 @@ import Encoding
 import Foundation
 import Grants
 import HTTPTypes
-import Logging
 import NIOCore
 import Persistence
 import TokenEndpoint

@@ -1,6 +1,7 @@
 import Encoding
 import Grants
 import HTTPTypes
+import NIOCore
 import Persistence
 
 /// Passkey ceremonies and management. The realm's flag is checked first: with native grants off these endpoints do not

@@ -15,7 +15,7 @@ CREATE FUNCTION pg_temp.later(seconds integer) RETURNS text LANGUAGE sql AS $$
     SELECT pg_temp.sql(format('UPDATE postern.sent_form SET begun_at = begun_at - %1$L::interval,
                                answered_at = answered_at - %1$L::interval RETURNING ''later''', seconds || ' seconds')) $$;
 SET LOCAL ROLE app_login;
-
+SELECT pg_temp.finish_form('none', NULL) \g /dev/null
 SELECT is(pg_temp.begin('code', 'r1'), 'begun', 'the first request does what the form asks for');
 SELECT is(pg_temp.begin('code', 'r2'), 'under_way', 'the second waits for it');
 SELECT is(pg_temp.begin('code', 'r1'), 'begun', 'the first may say so again, because its answer was lost');
