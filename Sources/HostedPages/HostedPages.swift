@@ -23,7 +23,7 @@ package struct HostedPages: ComposedPages {
         routes =
             assets.routes + ModuleRoutes().routes + signIn.routes
             + MagicLinkRoutes(pages: pages, signIn: signIn, parts: parts).routes
-            + UndoRoutes(pages: pages, offers: parts.undo).routes
+            + UndoRoutes(pages: pages, parts: parts).routes
             + PossessionLinkRoutes(pages: pages, parts: parts).routes
     }
 

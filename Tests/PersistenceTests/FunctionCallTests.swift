@@ -16,7 +16,7 @@ private let declaredCalls: [(name: String, call: any DeclaredCall)] = {
         MagicLinkStore.calls,
         MaintenanceStore.calls, OutboxStore.calls, OwnSessionStore.calls, PageStateStore.calls, PasskeyStore.calls,
         PermitStore.calls, PlacementStore.calls, PossessionStore.calls, ProofStore.calls, QueueStore.calls,
-        SecondFactorStore.calls,
+        SecondFactorStore.calls, SentFormStore.calls,
         ServerProbe.calls,
         ServiceAccountStore.calls,
         SessionStore.calls, SignInRequestStore.calls, SigningKeyStore.calls, TestIdentityStore.calls,

@@ -30,7 +30,7 @@ CREATE TABLE postern.user_account (
     user_handle        bytea NOT NULL DEFAULT uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
         CHECK (octet_length(user_handle) = 32),
     PRIMARY KEY (realm_id, id),
-    UNIQUE (realm_id, address_key),
+    UNIQUE (address_key, realm_id),
     -- Nothing is ever sent to the mailbox of a test identity, so it is never proven.
     CONSTRAINT test_identity_is_unverified CHECK (NOT (email_verified AND postern.is_test_identity(id)))
 );
@@ -65,7 +65,7 @@ BEGIN
     DELETE FROM postern.sign_in_request AS t WHERE t.realm_id = OLD.realm_id AND t.address_key = OLD.address_key;
     DELETE FROM postern.login_code AS t WHERE t.realm_id = OLD.realm_id AND t.address_key = OLD.address_key;
     DELETE FROM postern.message_outbox AS t
-     WHERE t.realm_id = OLD.realm_id AND lower(t.recipient COLLATE "C") = OLD.address_key;
+     WHERE t.realm_id = OLD.realm_id AND left(lower(t.recipient COLLATE "C"), 254) = OLD.address_key;
     RETURN NULL;
 END
 $$;
@@ -127,6 +127,8 @@ BEGIN
      USING postern.device_key AS d
      WHERE d.realm_id = OLD.realm_id AND d.user_id = OLD.id AND d.push_handle IS NOT NULL
        AND m.realm_id = OLD.realm_id AND m.channel = 'push'
+       AND left(lower(m.recipient COLLATE "C"), 254)
+           = left(lower('sealed:' || translate(encode(d.push_handle, 'base64'), E'\n', '') COLLATE "C"), 254)
        AND m.recipient = 'sealed:' || translate(encode(d.push_handle, 'base64'), E'\n', '');
     PERFORM postern.erase_traces(OLD.realm_id, i.kind, i.proven_key)
        FROM postern.user_identifier AS i
@@ -134,7 +136,7 @@ BEGIN
     DELETE FROM postern.device_request AS t
      WHERE t.realm_id = OLD.realm_id AND t.user_id = OLD.id AND t.kind <> 'approval';
     DELETE FROM postern.sign_in_request AS t
-     WHERE t.realm_id = OLD.realm_id AND OLD.id IN (t.user_id, t.confirmed_user, t.hint_user);
+     WHERE t.realm_id = OLD.realm_id AND (t.user_id = OLD.id OR t.confirmed_user = OLD.id OR t.hint_user = OLD.id);
     RETURN OLD;
 END
 $$;

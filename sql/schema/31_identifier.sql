@@ -17,7 +17,7 @@ CREATE TABLE postern.user_identifier (
     primary_kind text GENERATED ALWAYS AS (CASE WHEN is_primary THEN kind END) STORED,
     PRIMARY KEY (realm_id, id),
     UNIQUE (realm_id, user_id, key),
-    UNIQUE (realm_id, proven_key),
+    UNIQUE (proven_key, realm_id),
     UNIQUE (realm_id, user_id, primary_kind),
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE,
     CONSTRAINT user_identifier_value
@@ -46,7 +46,7 @@ BEGIN
     -- Not the notices: the former owner of an address is told even if it is removed right away.
     DELETE FROM postern.message_outbox AS t
      WHERE t.realm_id = OLD.realm_id AND t.state = 'queued' AND t.template IN ('otp', 'magic-link')
-       AND lower(t.recipient COLLATE "C") = OLD.key;
+       AND left(lower(t.recipient COLLATE "C"), 254) = OLD.key;
     RETURN NULL;
 END
 $$;

@@ -24,7 +24,7 @@ CREATE TABLE postern.browser_session (
     user_agent      text CHECK (char_length(user_agent) <= 256),
     proofs          jsonb NOT NULL DEFAULT '{}',
     PRIMARY KEY (realm_id, id),
-    CONSTRAINT browser_session_cookie UNIQUE (realm_id, cookie_hash),
+    CONSTRAINT browser_session_cookie UNIQUE (cookie_hash, realm_id),
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE
 ) WITH (fillfactor = 80);
 CREATE INDEX browser_session_of_user ON postern.browser_session (user_id, realm_id);

@@ -19,7 +19,7 @@ CREATE TABLE postern.passkey (
     created_at         timestamptz NOT NULL DEFAULT now(),
     last_used_at       timestamptz,
     PRIMARY KEY (realm_id, id),
-    UNIQUE (realm_id, credential_id),
+    UNIQUE (credential_id, realm_id),
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE,
     CHECK (backup_eligible OR NOT backup_state)
 );

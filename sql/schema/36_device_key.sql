@@ -21,7 +21,7 @@ CREATE TABLE postern.device_key (
     phone_by        text CHECK (phone_by IN ('code', 'link', 'operator', 'asserted', 'test')),
     phone_client    uuid,
     PRIMARY KEY (realm_id, id),
-    UNIQUE (realm_id, thumbprint),
+    UNIQUE (thumbprint, realm_id),
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE,
     CHECK (user_id IS NOT NULL OR phone IS NOT NULL OR added_at IS NULL),
     CONSTRAINT device_key_binding CHECK (num_nulls(phone, phone_at, phone_by, phone_client) IN (0, 4))

@@ -12,7 +12,7 @@ CREATE TABLE postern.consent (
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE,
     FOREIGN KEY (realm_id, client) REFERENCES postern.client ON DELETE CASCADE
 );
-CREATE INDEX consent_of_client ON postern.consent (client, realm_id);
+CREATE INDEX consent_of_client ON postern.consent (client, realm_id, user_id);
 COMMENT ON TABLE postern.consent IS 'What users allowed clients: scopes and the resources that these opened then';
 CALL postern.tenant_table('consent', 'SELECT, INSERT, UPDATE, DELETE', 'cascade');
 

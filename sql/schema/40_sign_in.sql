@@ -48,7 +48,11 @@ CREATE TABLE postern.sign_in_request (
 ) WITH (fillfactor = 70);
 CREATE INDEX sign_in_request_undecided ON postern.sign_in_request (realm_id, (hint_user IS NULL), created_at)
     WHERE pending;
-CREATE INDEX sign_in_request_proven ON postern.sign_in_request (address_key, realm_id) WHERE proved_at IS NOT NULL;
+CREATE INDEX sign_in_request_of_address ON postern.sign_in_request (address_key, realm_id);
+CREATE INDEX sign_in_request_of_user ON postern.sign_in_request (user_id, realm_id) WHERE user_id IS NOT NULL;
+CREATE INDEX sign_in_request_confirmed ON postern.sign_in_request (confirmed_user, realm_id)
+    WHERE confirmed_user IS NOT NULL;
+CREATE INDEX sign_in_request_hinted ON postern.sign_in_request (hint_user, realm_id) WHERE hint_user IS NOT NULL;
 COMMENT ON TABLE postern.sign_in_request IS
     'A request for a code: the handle that its app got, its tries, and (while pending) the worker''s queue entry';
 COMMENT ON COLUMN postern.sign_in_request.confirmed_user IS 'Whom the next poll signs in';

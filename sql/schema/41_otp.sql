@@ -24,6 +24,7 @@ CREATE TABLE postern.login_code (
     PRIMARY KEY (realm_id, address_key, id),
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE
 );
+CREATE INDEX login_code_of_user ON postern.login_code (user_id, realm_id) WHERE user_id IS NOT NULL;
 COMMENT ON TABLE postern.login_code IS 'Live one-time codes: salted hash of an HMAC under a key outside the database';
 COMMENT ON COLUMN postern.login_code.device IS 'The known device whose request made the code';
 COMMENT ON COLUMN postern.login_code.app IS 'Of a registration: the App that lets it happen, asked again at redemption';

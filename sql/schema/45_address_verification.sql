@@ -36,8 +36,8 @@ CREATE TABLE postern.address_verification (
     token_salt      bytea CHECK (octet_length(token_salt) = 16),
     jkt             bytea,
     PRIMARY KEY (realm_id, id),
-    CONSTRAINT address_verification_code UNIQUE (realm_id, code_hash),
-    CONSTRAINT address_verification_session UNIQUE (realm_id, session)
+    CONSTRAINT address_verification_code UNIQUE (code_hash, realm_id),
+    CONSTRAINT address_verification_session UNIQUE (session, realm_id)
 ) WITH (fillfactor = 80);
 COMMENT ON TABLE postern.address_verification IS
     'Addresses that a client wants proven without an account, from the message to the end of the tokens';
@@ -52,6 +52,8 @@ COMMENT ON COLUMN postern.address_verification.sealed_address IS 'The address, s
 COMMENT ON COLUMN postern.address_verification.code_mac IS 'Of the code that was sent to the address';
 COMMENT ON COLUMN postern.address_verification.code_hash IS 'SHA-256 of the authorization code';
 COMMENT ON COLUMN postern.address_verification.jkt IS 'As in authorization_code';
+CREATE INDEX address_verification_of_browser ON postern.address_verification (browser_session, realm_id)
+    WHERE browser_session IS NOT NULL;
 CALL postern.tenant_table('address_verification', 'SELECT, INSERT, UPDATE', 'delete', 't.expires_at < now()');
 
 RESET ROLE;

@@ -58,9 +58,9 @@ CREATE TABLE postern.device_request (
     message           uuid,
     test_outcome      text CONSTRAINT device_request_test_outcome CHECK (test_outcome IN ('code', 'pass', 'fail')),
     PRIMARY KEY (realm_id, id),
-    UNIQUE (realm_id, event_id),
-    UNIQUE (realm_id, auth_id),
-    UNIQUE (realm_id, link_hash)
+    UNIQUE (event_id, realm_id),
+    UNIQUE (auth_id, realm_id),
+    UNIQUE (link_hash, realm_id)
 ) WITH (fillfactor = 70);
 CREATE INDEX device_request_unresolved ON postern.device_request (realm_id, created_at)
     WHERE kind = 'approval' AND resolved_at IS NULL;

@@ -38,6 +38,9 @@ CREATE TABLE postern.message_outbox (
         CHECK (num_nonnulls(payload, detail) = CASE WHEN state = 'queued' THEN 1 ELSE 0 END),
     CONSTRAINT message_outbox_recipient CHECK (octet_length(recipient) <= 4096)
 );
+-- What goes with an address or a device, whatever else is queued. A push handle is longer than an index takes.
+CREATE INDEX message_outbox_of_recipient
+    ON postern.message_outbox (left(lower(recipient COLLATE "C"), 254), realm_id);
 -- Waiting: what becomes ready next. Expiring: what a realm has queued.
 CREATE INDEX message_outbox_waiting ON postern.message_outbox (not_before) WHERE state = 'queued' AND is_waiting;
 CREATE INDEX message_outbox_expiring ON postern.message_outbox (realm_id, expires_at) WHERE state = 'queued';

@@ -27,6 +27,9 @@ public struct AuthorizationResponse: Sendable, Equatable {
     /// `error_description`; never holds anything from the request.
     public let description: String?
 
+    /// The authorization code in it; `nil`: it is an error.
+    public var code: AuthorizationCode? { answer.first { $0.name == "code" }.flatMap { AuthorizationCode($0.value) } }
+
     /// The redirect URI, byte for byte.
     public var redirectURI: String { target.redirectURI }
     /// How it travels.

@@ -89,6 +89,12 @@ public struct FormParameters: Sendable, Equatable {
         }
     }
 
+    /// The names and values that were sent, in order of name: two forms that say the same are equal in it. Without
+    /// `resource`.
+    public var sorted: [(name: String, value: String)] {
+        pairs.filter { !$0.value.isEmpty }.map { ($0.name, $0.value) }.sorted { $0.name < $1.name }
+    }
+
     /// The value of a parameter, `nil` when absent or empty.
     public subscript(name: String) -> String? {
         guard let pair = pairs.first(where: { $0.has(name) }), !pair.value.isEmpty else { return nil }

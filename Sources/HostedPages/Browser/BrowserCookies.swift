@@ -10,6 +10,8 @@ import TokenEndpoint
 struct BrowserCookies: Sendable {
     /// SHA-256 of the value that names the browser; `nil` when it showed none.
     let browser: [UInt8]?
+    /// The value itself: only this browser has it.
+    let value: [UInt8]
     /// The session cookie that it showed.
     let session: BrowserCookie?
     /// `Set-Cookie` that gives the browser its name for one more day; `nil` when it showed none. Every page has it: the
@@ -23,6 +25,7 @@ struct BrowserCookies: Sendable {
             value.utf8.count == 43 ? Base64.urlDecode(value).map { (text: value, hash: Self.hash($0)) } : nil
         }
         browser = shown?.hash
+        value = shown.map { Array($0.text.utf8) } ?? []
         renewed = shown.map { Self.header(for: String($0.text), exchange) }
         session = exchange.sessionCookie
         self.exchange = exchange

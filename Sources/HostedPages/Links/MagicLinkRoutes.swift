@@ -50,11 +50,16 @@ struct MagicLinkRoutes: Sendable {
             guard let choice = action == "deny" ? .notMe : MagicLinkConfirmation.Choice(form["number"]) else {
                 return try await question(about: link, isRepeated: true, exchange)
             }
-            let outcome = try await parts.confirmation.answer(
-                choice, for: link, realm: exchange.realm, source: exchange.source)
-            exchange.logger.info(
-                "link answered", metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome.rawValue)"])
-            return result(LinkResult(outcome, choice), exchange)
+            try parts.countLookUp(exchange)
+            let form = SentForms.Form(of: Self.requester(link) + [action, form["number"] ?? ""].map { Array($0.utf8) })
+            return try await parts.sentForms.answer(form, exchange) {
+                let outcome = try await parts.confirmation.answer(
+                    choice, for: link, realm: exchange.realm, source: exchange.source)
+                exchange.logger.info(
+                    "link answered", metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome.rawValue)"])
+                let result = LinkResult(outcome, choice)
+                return SentForms.Outcome(self.result(result, exchange), result.isGood ? .repetitions : .nobody)
+            }
         } catch {
             let fields = ["action": action, "number": form["number"] ?? ""].filter { !$0.value.isEmpty }
             throw refusal(error, of: link, method: "post", fields, exchange)
@@ -87,11 +92,27 @@ struct MagicLinkRoutes: Sendable {
     }
 
     private func goOn(from link: MagicLink, _ exchange: Exchange) async throws -> Answer {
-        guard let asking = try await page(of: link, exchange) else { return result(.used, exchange) }
-        return try await signIn.answering(exchange) {
-            let (transaction, context) = try await signIn.open(String(decoding: asking.state, as: UTF8.self), exchange)
-            return try await signIn.redeem(asking.isConfirmed ? nil : link, transaction, context)
+        try parts.countLookUp(exchange)
+        let form = SentForms.Form(of: Self.requester(link) + [BrowserCookies(exchange).value])
+        return try await parts.sentForms.answer(form, exchange) {
+            guard let asking = try await page(of: link, exchange) else {
+                return SentForms.Outcome(result(.used, exchange), .nobody)
+            }
+            var sent: SentForms.Outcome?
+            let answer = try await signIn.answering(exchange) {
+                let state = String(decoding: asking.state, as: UTF8.self)
+                let (transaction, context) = try await signIn.open(state, exchange)
+                let outcome = try await signIn.redeem(asking.isConfirmed ? nil : link, transaction, context)
+                sent = outcome
+                return outcome.answer
+            }
+            sent?.answer = answer
+            return sent ?? SentForms.Outcome(answer, .nobody)
         }
+    }
+
+    private static func requester(_ link: MagicLink) -> [[UInt8]] {
+        ["magic-login", link.formUserID, link.formToken].map { Array($0.utf8) }
     }
 
     // MARK: Pages

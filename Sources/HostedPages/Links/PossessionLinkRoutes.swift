@@ -43,15 +43,27 @@ struct PossessionLinkRoutes: Sendable {
         }
         do {
             try parts.countLookUp(exchange)
-            let (outcome, redirect) = try await parts.possession.answer(
-                exchange.pathParameter, denies: action == "deny", number: number, realm: exchange.realm)
-            exchange.logger.info(
-                "possession link answered", metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome)"])
-            guard let redirect else {
-                return outcome == "number_due"
-                    ? question(exchange, isRepeated: true) : result("possession-gone", .badRequest, exchange)
+            // What leads back to the app is for the phone that opened the link: as far as that can be told.
+            let form = SentForms.Form(
+                of: [
+                    "possession-link", exchange.pathParameter, exchange.source, exchange.userAgent ?? "", action,
+                    number ?? "",
+                ].map { Array($0.utf8) })
+            return try await parts.sentForms.answer(form, exchange) {
+                let (outcome, redirect) = try await parts.possession.answer(
+                    exchange.pathParameter, denies: action == "deny", number: number, realm: exchange.realm)
+                exchange.logger.info(
+                    "possession link answered",
+                    metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome)"])
+                guard let redirect else {
+                    return SentForms.Outcome(
+                        outcome == "number_due"
+                            ? question(exchange, isRepeated: true)
+                            : result("possession-gone", .badRequest, exchange), .nobody)
+                }
+                let answer = Answer(.seeOther, headers: [.location: redirect, .referrerPolicy: "no-referrer"])
+                return SentForms.Outcome(answer, outcome == "failed" ? .nobody : .repetitions)
             }
-            return Answer(.seeOther, headers: [.location: redirect, .referrerPolicy: "no-referrer"])
         } catch {
             let error = TokenError(error)
             var answer =

@@ -10,7 +10,7 @@ import TokenEndpoint
 /// token is the page's only state: no cookie.
 struct UndoRoutes: Sendable {
     let pages: SignInPages
-    let offers: UndoOffers
+    let parts: PageParts
 
     var routes: [Route] {
         [
@@ -22,7 +22,7 @@ struct UndoRoutes: Sendable {
     private func ask(_ exchange: Exchange) async throws -> Answer {
         let offer: UndoStore.Offer?
         do {
-            offer = try await offers.offer(exchange.pathParameter, realm: exchange.realm, source: exchange.source)
+            offer = try await parts.undo.offer(exchange.pathParameter, realm: exchange.realm, source: exchange.source)
         } catch {
             throw refusal(error, exchange)
         }
@@ -55,10 +55,17 @@ struct UndoRoutes: Sendable {
         default: return try await ask(exchange)
         }
         do {
-            let outcome = try await offers.undo(exchange.pathParameter, realm: exchange.realm, source: exchange.source)
-            exchange.logger.info(
-                "factor undone", metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome)"])
-            return result(UndoResult(rawValue: outcome.rawValue) ?? .gone, exchange)
+            try parts.countLookUp(exchange)
+            let form = SentForms.Form(of: [Array("undo".utf8), Array(exchange.pathParameter.utf8)])
+            return try await parts.sentForms.answer(form, exchange) {
+                let outcome = try await parts.undo.undo(
+                    exchange.pathParameter, realm: exchange.realm, source: exchange.source)
+                exchange.logger.info(
+                    "factor undone", metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome)"])
+                let result = UndoResult(rawValue: outcome.rawValue) ?? .gone
+                return SentForms.Outcome(
+                    self.result(result, exchange), result.status == .ok ? .repetitions : .nobody)
+            }
         } catch {
             throw refusal(error, exchange)
         }

@@ -87,7 +87,8 @@ struct AddressVerificationFlow: Sendable {
         switch try await parts.authorizations.answer(
             context.request, proved.outcome, proved.code, nil, realm: context.realm)
         {
-        case .response(let response): return .response(response, nil)
+        case .response(let response):
+            return .response(response, nil, from: context.begun(from: transaction, at: parts.clock()))
         case .page: return .next(context.begun(from: transaction, at: parts.clock()), nil)
         }
     }

@@ -12,8 +12,8 @@ struct SignInFlow: Sendable {
     enum Outcome: Sendable {
         /// The next page, and the session cookie that the browser gets.
         case next(SignInTransaction, SessionCookie?)
-        /// The response for the client, and the session cookie.
-        case response(AuthorizationResponse, SessionCookie?)
+        /// The response for the client, the session cookie, and the page that led there, if it gives a code.
+        case response(AuthorizationResponse, SessionCookie?, from: SignInTransaction? = nil)
     }
 
     /// - Throws: `TokenError` for limits and faults, `AuthorizationRefusal`, or what the database threw. Then nothing
@@ -273,7 +273,7 @@ struct SignInFlow: Sendable {
     ) async throws -> Outcome {
         var transaction = transaction
         switch answer {
-        case .response(let response): return .response(response, cookie)
+        case .response(let response): return .response(response, cookie, from: transaction)
         case .page(.acr, _) where hasProved && context.stepUpAddresses != nil: transaction.stepUp()
         case .page(.acr, _) where hasProved:
             return .response(

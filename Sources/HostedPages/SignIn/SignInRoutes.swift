@@ -2,7 +2,6 @@ import Encoding
 import Foundation
 import Grants
 import HTTPTypes
-import Logging
 import NIOCore
 import Persistence
 import TokenEndpoint
@@ -99,7 +98,7 @@ struct SignInRoutes: Sendable {
     }
 
     /// The page of a step. Steps that name the account need the session; without it the sign-in begins again.
-    private func page(
+    func page(
         _ transaction: SignInTransaction, _ context: SignInContext, status: HTTPResponse.Status = .ok
     ) async throws -> Answer {
         switch transaction.step {
@@ -113,89 +112,9 @@ struct SignInRoutes: Sendable {
         }
     }
 
-    // MARK: Submit
+    // MARK: Answers
 
-    private func submit(_ exchange: Exchange) async throws -> Answer {
-        try await answering(exchange) {
-            guard exchange.isOwnForm else { throw PageError(.foreignForm) }
-            let form = try self.form(exchange)
-            let (transaction, context) = try await open(form["tx"] ?? "", exchange)
-            let isExpired = Int(parts.clock()) >= transaction.expiresAt
-            if form["action"] == SignInAction.restart.rawValue, isExpired {
-                return try see(context.begun(from: transaction, at: parts.clock()), context)
-            }
-            guard !isExpired else { return try see(transaction, context) }
-            if let moved = try await signedInMeanwhile(transaction, context) { return try see(moved, context) }
-            var changed = transaction
-            let move: SignInMove
-            do {
-                move = try changed.move(form, context.rules)
-            } catch {
-                throw PageError(.invalidRequest)
-            }
-            return try await perform(move, changed, context)
-        }
-    }
-
-    private func perform(
-        _ move: SignInMove, _ transaction: SignInTransaction, _ context: SignInContext
-    ) async throws -> Answer {
-        let answer: Answer
-        do {
-            switch try await flow.perform(move, transaction, context) {
-            case .next(let next, let cookie): answer = try see(next, context).setting(header(cookie, context))
-            case .response(let response, let cookie):
-                answer = respond(response, context).setting(header(cookie, context))
-            }
-        } catch let error as AuthorizationRefusal {
-            throw error
-        } catch is SignInRequests.SendLimit {
-            var refused = transaction
-            refused.fault = .sendLimit
-            answer = try see(refused, context)
-        } catch {
-            answer = await again(TokenError(error), transaction, context)
-        }
-        // Whether a message was sent, or a code was compared, must not show in the time.
-        if move.dependsOnAccount { await parts.deadline.hold(context.exchange) }
-        return answer
-    }
-
-    /// The same page, which says that it may go better a little later.
-    private func again(
-        _ error: TokenError, _ transaction: SignInTransaction, _ context: SignInContext
-    ) async -> Answer {
-        context.exchange.logger.info(
-            "sign-in page",
-            metadata: [
-                "realm": "\(context.realm.slug)", "outcome": "\(error.code.rawValue)", "reason": "\(error.reason)",
-            ])
-        var transaction = transaction
-        transaction.fault = error.limit != nil ? .rateLimited : .unavailable
-        let status: HTTPResponse.Status = error.limit != nil ? .tooManyRequests : .serviceUnavailable
-        // A step that names the account cannot be shown without the database.
-        let shown = try? await page(transaction, context, status: status)
-        var answer =
-            shown ?? pages.errorPage(error.limit != nil ? .rateLimited : .unavailable, context.exchange, status: status)
-        answer.headers[.retryAfter] = String(error.limit?.retryAfterSeconds ?? 1)
-        return answer
-    }
-
-    /// Redeems a link in the browser that asked for it, and goes on there.
-    /// - Parameter link: as it was opened; `nil`: its number was typed elsewhere.
-    func redeem(
-        _ link: MagicLink?, _ transaction: SignInTransaction, _ context: SignInContext
-    ) async throws -> Answer {
-        var transaction = transaction
-        transaction.opened = link
-        switch try await flow.prove(linkWith: [:], transaction, context) {
-        case .next(let next, let cookie): return try see(next, context).setting(header(cookie, context))
-        case .response(let response, let cookie):
-            return respond(response, context).setting(header(cookie, context))
-        }
-    }
-
-    private func see(_ transaction: SignInTransaction, _ context: SignInContext) throws(TokenError) -> Answer {
+    func see(_ transaction: SignInTransaction, _ context: SignInContext) throws(TokenError) -> Answer {
         let text = try transaction.text(
             realm: context.exchange.realm, host: context.exchange.host, keyring: parts.keyring)
         return .seeOther("/sign-in" + "?tx=\(text)")
@@ -208,7 +127,7 @@ struct SignInRoutes: Sendable {
         }
     }
 
-    private func header(_ cookie: SessionCookie?, _ context: SignInContext) -> String? {
+    func header(_ cookie: SessionCookie?, _ context: SignInContext) -> String? {
         cookie.map { context.exchange.header(for: $0) }
     }
 
@@ -238,7 +157,7 @@ struct SignInRoutes: Sendable {
     // MARK: What a request holds
 
     /// - Throws: the page for a body that is not a form.
-    private func form(_ exchange: Exchange) throws -> FormParameters {
+    func form(_ exchange: Exchange) throws -> FormParameters {
         do {
             return try exchange.form()
         } catch {
@@ -248,16 +167,26 @@ struct SignInRoutes: Sendable {
 
     /// Opens `tx` and reads its request again, under the present configuration.
     func open(_ text: String, _ exchange: Exchange) async throws -> (SignInTransaction, SignInContext) {
-        let cookies = BrowserCookies(exchange)
-        guard let browser = cookies.browser else { throw PageError(.cookiesNeeded) }
+        let transaction = try transaction(text, exchange)
+        return (transaction, try await context(of: transaction, exchange))
+    }
+
+    /// Opens `tx`. - Throws: the page for one that is not this browser's.
+    func transaction(_ text: String, _ exchange: Exchange) throws(PageError) -> SignInTransaction {
+        guard let browser = BrowserCookies(exchange).browser else { throw PageError(.cookiesNeeded) }
         guard
             let transaction = SignInTransaction(
                 text, realm: exchange.realm, host: exchange.host, keyring: parts.keyring),
             Int(parts.clock()) < transaction.expiresAt + SignInTransaction.afterlife
         else { throw PageError(.invalidRequest) }
         guard transaction.browser == browser else { throw PageError(.foreignForm) }
-        let context = SignInContext(exchange, try await request(transaction.request, exchange), cookies)
-        return (transaction, context.steppingUp(transaction).provingAgain(transaction))
+        return transaction
+    }
+
+    /// Reads the request of a transaction again.
+    func context(of transaction: SignInTransaction, _ exchange: Exchange) async throws -> SignInContext {
+        SignInContext(exchange, try await request(transaction.request, exchange), BrowserCookies(exchange))
+            .steppingUp(transaction).provingAgain(transaction)
     }
 
     /// Turns what may go wrong into pages and responses.

@@ -171,8 +171,17 @@ struct SignInTransaction: Sendable, Equatable {
             first: reader.text() ?? "", last: reader.text() ?? "", acceptsTerms: reader.byte() == 1)
     }
 
-    /// The value of `tx`. Its length tells the length of what was typed to 256 bytes only.
+    /// The value of `tx`.
     func text(realm: Realm, host: String, keyring: Keyring) throws(TokenError) -> String {
+        guard
+            let sealed = try? keyring.seal(
+                encoded, for: .signInTransaction, realm: realm.id, aad: Self.aad(realm, host))
+        else { throw .unavailable("seal") }
+        return Base64.urlEncode(sealed)
+    }
+
+    /// What is sealed. Its length tells the length of what was typed to 256 bytes only.
+    var encoded: [UInt8] {
         var fields: [UInt8] = []
         fields.reserveCapacity(1024)
         fields.append(Self.version)
@@ -204,11 +213,7 @@ struct SignInTransaction: Sendable, Equatable {
         append(profile.last.utf8)
         fields.append(profile.acceptsTerms ? 1 : 0)
         fields += [UInt8](repeating: 0, count: (Self.unit - fields.count % Self.unit) % Self.unit)
-        guard
-            let sealed = try? keyring.seal(
-                fields, for: .signInTransaction, realm: realm.id, aad: Self.aad(realm, host))
-        else { throw .unavailable("seal") }
-        return Base64.urlEncode(sealed)
+        return fields
     }
 
     private static func aad(_ realm: Realm, _ host: String) -> [UInt8] {

@@ -33,6 +33,8 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
     case riskAddress
     /// Requests for approval that clients poll for.
     case authenticationRequest
+    /// Answers to forms, for those who send the same form again.
+    case sentForm
 
     /// What the key is derived with; never to be changed.
     var label: String {
@@ -53,6 +55,7 @@ public enum SealPurpose: UInt8, Sendable, CaseIterable {
         case .deviceOffer: "device offer"
         case .riskAddress: "risk address"
         case .authenticationRequest: "authentication request"
+        case .sentForm: "sent form"
         }
     }
 }

@@ -9,6 +9,7 @@ package struct PageParts: Sendable {
     package let signOut: SignOut
     package let browserSessions: BrowserSessionStore
     package let pageStates: PageStateStore
+    package let sentForms: SentForms
     package let images: BrandStore
     package let signIn: SignInServices
     package let code: OTPFactor

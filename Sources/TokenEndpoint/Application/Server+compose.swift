@@ -115,11 +115,13 @@ extension Server {
         let authorizations = Authorizations(
             codes: authorizationCodes, sessions: browserSessions, limiter: limiter, keyring: keyring)
         let signOut = SignOut(browserSessions)
+        let sentForms = SentForms(
+            store: SentFormStore(database), keyring: keyring, countRepetition: metrics.countRepetition)
         let limit = LocalLimit(observe: { metrics.countExcess(of: $0, enforced: $1) })
         let pages = try parts.pages(
             PageParts(
                 authorizations: authorizations, signOut: signOut, browserSessions: browserSessions,
-                pageStates: PageStateStore(database),
+                pageStates: PageStateStore(database), sentForms: sentForms,
                 images: BrandStore(database), signIn: signIn, code: codeFactor, link: linkFactor,
                 passkey: passkeyFactor, passkeys: passkeys, requests: requests, sentCode: code,
                 mailedRegistration: registration, sentLink: link, confirmation: confirmation, undo: undo,
@@ -158,14 +160,14 @@ extension Server {
             ).routes
             + AppInfoRoutes().routes
             + UserInfoRoutes(bearer: bearer, identifiers: identifiers).routes
-            + PasskeyRoutes(passkeys: passkeys, proofs: proofs, bearer: bearer).routes
+            + PasskeyRoutes(passkeys: passkeys, proofs: proofs, bearer: bearer, forms: sentForms).routes
             + DeviceRoutes(
                 devices: Devices(store: deviceKeys, limiter: limiter, keyring: keyring, clock: clock),
                 authentication: authentication, bearer: bearer
             ).routes
             + SessionRoutes(sessions: OwnSessions(OwnSessionStore(database)), bearer: bearer).routes
             + AccountRoutes(account: OwnAccount(AccountStore(database)), bearer: bearer).routes
-            + IdentifierRoutes(identifiers: identifiers, bearer: bearer).routes
+            + IdentifierRoutes(identifiers: identifiers, bearer: bearer, forms: sentForms).routes
             + TOTPRoutes(secondFactors: secondFactors, bearer: bearer).routes
             + AssociationRoutes().routes
             + IntrospectionRoutes(
@@ -178,7 +180,7 @@ extension Server {
             + ProveRoutes(possessions: possession.backend, service: service, bearer: bearer).routes
             + PossessionRoutes(
                 steps: possession.steps, tokens: possession.tokens, authentication: authentication, room: waiting,
-                limit: limit
+                limit: limit, forms: sentForms
             ).routes
             + ConsentRoutes(consents: ConsentStore(database), bearer: bearer).routes
             + parts.routes

@@ -15,6 +15,8 @@ extension Metrics {
         .counter("postern_wrong_codes_total", "Codes that were compared and wrong."),
         .counter("postern_code_lockouts_total", "Accounts whose codes closed."),
         .counter("postern_code_brake_refusals_total", "Tries refused while a realm's limit of wrong codes is used up."),
+        .counter(
+            "postern_repeated_sign_ins_total", "Requests that were answered as the same request was before them."),
         .gauge("postern_key_line_in_use", "What each line of the key file protects."),
         .gauge("postern_pool_connections", "Database connections, by state."),
         .gauge(

@@ -38,6 +38,7 @@ public final class Metrics: Sendable {
     private let wrongCodes: Counter
     private let codeLockouts: Counter
     private let codeBrakes: Counter
+    private let repetitions: Counter
     private let sweptRows: Counter
     private let sweepDuration: Timer
     private let sweepSuccess: Meter
@@ -54,6 +55,7 @@ public final class Metrics: Sendable {
         wrongCodes = Counter(label: "postern_wrong_codes_total", factory: registry)
         codeLockouts = Counter(label: "postern_code_lockouts_total", factory: registry)
         codeBrakes = Counter(label: "postern_code_brake_refusals_total", factory: registry)
+        repetitions = Counter(label: "postern_repeated_sign_ins_total", factory: registry)
         sweptRows = Counter(label: "postern_sweep_rows_total", factory: registry)
         sweepDuration = Timer(label: "postern_sweep_duration_seconds", factory: registry)
         sweepSuccess = Meter(label: "postern_sweep_last_success_timestamp_seconds", factory: registry)
@@ -119,6 +121,9 @@ public final class Metrics: Sendable {
 
     /// Counts what came of a refresh token that was found.
     func count(_ event: RefreshGrant.Event) { refreshes[event]?.increment() }
+
+    /// Counts a request that was answered as the same request was before it.
+    func countRepetition() { repetitions.increment() }
 
     /// Counts one removal of expired rows that worked.
     func countSweep(rows: Int, duration: Duration) {

@@ -8,6 +8,7 @@ import Texts
 struct IdentifierRoutes: Sendable {
     let identifiers: Identifiers
     let bearer: BearerAuthentication
+    let forms: SentForms
 
     var routes: [Route] {
         [
@@ -63,12 +64,17 @@ struct IdentifierRoutes: Sendable {
         guard let code = try body.string("Code"), code.utf8.count <= TypedCode.maximumBytes else {
             throw Refusal(.error(.badRequest, "Code is required."))
         }
-        let added = try await answering {
-            try await identifiers.add(
-                authSession: handle, code: TypedCode(code), realm: exchange.realm, verified: caller.verified,
-                source: exchange.source)
+        let form = SentForms.Form(
+            of: [Array("identifier".utf8), caller.verified.token.owner.bytes],
+            saying: [Array(handle.utf8), Array(code.utf8)])
+        return try await forms.answer(form, exchange) {
+            let added = try await answering {
+                try await identifiers.add(
+                    authSession: handle, code: TypedCode(code), realm: exchange.realm, verified: caller.verified,
+                    source: exchange.source)
+            }
+            return SentForms.Outcome(Answer(json: Self.json(added)), .repetitions)
         }
-        return Answer(json: Self.json(added))
     }
 
     private func makePrimary(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {

@@ -1,6 +1,7 @@
 import Encoding
 import Grants
 import HTTPTypes
+import NIOCore
 import Persistence
 
 /// Passkey ceremonies and management. The realm's flag is checked first: with native grants off these endpoints do not
@@ -9,6 +10,7 @@ struct PasskeyRoutes: Sendable {
     let passkeys: Passkeys
     let proofs: Proofs
     let bearer: BearerAuthentication
+    let forms: SentForms
 
     var routes: [Route] {
         [
@@ -60,13 +62,18 @@ struct PasskeyRoutes: Sendable {
         guard let ceremonyID = try body.string("ceremonyId"), let attestation = body.object("attestation") else {
             return .message(.badRequest, "Passkey enrollment failed.")
         }
-        let id = try await passkeys.enrol(
-            ceremonyID: ceremonyID, attestation: attestation, displayName: displayName, realm: exchange.realm,
-            owner: Passkeys.Owner(caller.verified), source: exchange.source)
-        var object = JSONWriter()
-        object.member("Message", "Passkey enrolled successfully.")
-        object.member("Id", id.description)
-        return Answer(json: object.finish())
+        let form = SentForms.Form(
+            of: [Array("passkey".utf8), caller.verified.token.owner.bytes],
+            saying: [Array(try exchange.body().readableBytesView)])
+        return try await forms.answer(form, exchange) {
+            let id = try await passkeys.enrol(
+                ceremonyID: ceremonyID, attestation: attestation, displayName: displayName, realm: exchange.realm,
+                owner: Passkeys.Owner(caller.verified), source: exchange.source)
+            var object = JSONWriter()
+            object.member("Message", "Passkey enrolled successfully.")
+            object.member("Id", id.description)
+            return SentForms.Outcome(Answer(json: object.finish()), .repetitions)
+        }
     }
 
     private func list(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {

@@ -11,6 +11,7 @@ struct PossessionRoutes: Sendable {
     let authentication: DeviceAuthentication
     let room: LongPolls
     let limit: LocalLimit
+    let forms: SentForms
 
     var routes: [Route] {
         [
@@ -88,9 +89,15 @@ struct PossessionRoutes: Sendable {
             guard let typed = body.text("otp"), typed.utf8.count <= TypedCode.maximumBytes else {
                 throw PossessionFault.invalidRequest
             }
+            // The proof is used up, and its key is that of the transaction, before anything is repeated.
             let entry = try await enter(caller, exchange)
-            let facts = try await steps.check(entry, code: TypedCode(typed))
-            return Self.state(facts.state)
+            let form = SentForms.Form(
+                of: [Array("possession".utf8), caller.authID.bytes, caller.proof.thumbprint],
+                saying: [Array(typed.utf8)])
+            return try await forms.answer(form, exchange) {
+                let facts = try await steps.check(entry, code: TypedCode(typed))
+                return SentForms.Outcome(Self.state(facts.state), facts.state == "passed" ? .repetitions : .nobody)
+            }
         }
     }
 

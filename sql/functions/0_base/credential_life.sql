@@ -29,6 +29,8 @@ VALUES
      'ends', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
     ('authorization code', '{authorization_code}',
      'stays', 'ends', 'ends', 'ends', 'ends', 'refused', 'ends', 'refused', 'refused', 'ends', '–'),
+    ('answered form', '{sent_form}',
+     'stays', 'ends', 'ends', 'ends', 'ends', 'stays', 'stays', 'stays', 'refused', 'ends', '–'),
     ('pushed request', '{pushed_request}',
      'stays', 'stays', 'stays', 'stays', 'stays', 'stays', 'ends', 'stays', 'stays', 'ends', '–'),
     ('address', '{user_identifier}',

@@ -76,9 +76,10 @@ LANGUAGE sql STABLE
 AS $$
     SELECT coalesce(jsonb_agg(postern.secured('other-account', r.user_id::text, postern.masked_identifier(r.value),
                                               false) ORDER BY r.removed_at), '[]')
-      FROM postern.removed_identifier AS r
-     WHERE r.realm_id = p_realm AND r.user_id <> p_user
-       AND r.key IN (SELECT postern.identifier_keys(p_realm, p_user))
+      FROM postern.identifier_keys(p_realm, p_user) AS k (key), LATERAL (
+          SELECT r.user_id, r.value, r.removed_at FROM postern.removed_identifier AS r
+           WHERE r.realm_id = p_realm AND r.key = k.key OFFSET 0) AS r
+     WHERE r.user_id <> p_user
 $$;
 COMMENT ON FUNCTION postern.taken_from_others IS
     'Accounts that have lost an address in the last 30 days that is this one''s now';
@@ -103,8 +104,11 @@ BEGIN
       FROM x JOIN postern.client AS k ON k.realm_id = p_realm AND k.id = x.client WHERE x.expires_at > now();
     WITH x AS (UPDATE postern.address_verification AS p SET revoked_at = now()
                 WHERE p.realm_id = p_realm AND p.revoked_at IS NULL AND p.expires_at > now()
-                  AND p.browser_session IN (SELECT b.id FROM postern.browser_session AS b
-                                             WHERE b.realm_id = p_realm AND b.user_id = p_user)
+                  AND p.id = ANY (ARRAY(
+                      SELECT v.id FROM postern.browser_session AS b, LATERAL (
+                          SELECT v.id FROM postern.address_verification AS v
+                           WHERE v.realm_id = p_realm AND v.browser_session = b.id OFFSET 0) AS v
+                       WHERE b.realm_id = p_realm AND b.user_id = p_user))
                RETURNING p.id, p.kind)
     SELECT v_rows || coalesce(jsonb_agg(postern.secured('address-proof', x.id::text, x.kind)), '[]') INTO v_rows FROM x;
     WITH x AS (UPDATE postern.browser_session AS b SET ended_at = now()
@@ -125,13 +129,14 @@ BEGIN
       FROM x WHERE x.expires_at > now();
     WITH x AS (DELETE FROM postern.sign_in_request AS a
                 WHERE a.realm_id = p_realm
-                  AND (a.address_key = ANY (v_keys) OR p_user IN (a.user_id, a.confirmed_user, a.hint_user))
+                  AND (a.address_key = ANY (v_keys) OR a.user_id = p_user OR a.confirmed_user = p_user
+                       OR a.hint_user = p_user)
                RETURNING a.kind, a.expires_at)
     SELECT v_rows || coalesce(jsonb_agg(postern.secured('handle', NULL, x.kind)), '[]') INTO v_rows
       FROM x WHERE x.expires_at > now();
     DELETE FROM postern.message_outbox AS m
      WHERE m.realm_id = p_realm AND m.state = 'queued' AND m.payload IS NOT NULL
-       AND lower(m.recipient COLLATE "C") = ANY (v_keys);
+       AND left(lower(m.recipient COLLATE "C"), 254) = ANY (v_keys);
     WITH x AS (UPDATE postern.undo_link AS l SET used_at = now()
                 WHERE l.realm_id = p_realm AND l.user_id = p_user AND l.used_at IS NULL
                RETURNING l.id, l.kind, l.expires_at)

@@ -91,7 +91,8 @@ BEGIN
            AND lower(t.hint COLLATE "C") = p_key;
     END LOOP;
     DELETE FROM postern.code_guard AS g WHERE g.realm_id = p_realm AND g.address_key = p_key;
-    DELETE FROM postern.message_outbox AS m WHERE m.realm_id = p_realm AND lower(m.recipient COLLATE "C") = p_key;
+    DELETE FROM postern.message_outbox AS m 
+     WHERE m.realm_id = p_realm AND left(lower(m.recipient COLLATE "C"), 254) = p_key;
 END
 $$;
 COMMENT ON FUNCTION postern.erase_traces IS

@@ -6,7 +6,7 @@ SET LOCAL ROLE postern_owner;
 CREATE OR REPLACE FUNCTION postern.tables_void_after_restore() RETURNS text[]
 LANGUAGE sql IMMUTABLE
 RETURN ARRAY['address_verification', 'sign_in_request', 'authorization_code', 'login_code', 'login_link',
-             'pushed_request', 'device_request'];
+             'pushed_request', 'device_request', 'sent_form'];
 COMMENT ON FUNCTION postern.tables_void_after_restore IS
     'Tables that admin.after_restore empties: codes, links, requests, handles, device requests';
 

@@ -7,13 +7,14 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
 
 -- Returns the new handle, or p_resend_of when it can be used again: it must be of the same address and kind, and keeps
 -- its tries. p_hint_user, p_hint_session: sub and sid of an ID token that came with the request (docs/decisions/0025).
--- Names that could not be stored are dropped. Never reads user_account: the same work for every address.
+-- sends: the messages asked for with the handle, but for those within the cooldown. Names that could not be stored are
+-- dropped. Never reads user_account: the same work for every address.
 CREATE OR REPLACE FUNCTION postern.record_request(
     p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_address_key text, p_client uuid,
         p_app text,
     p_first text, p_last text, p_source text, p_hint_user uuid, p_hint_session uuid, p_lifetime integer,
-    p_brake_permits integer, p_brake_per double precision, p_brake_burst integer)
-RETURNS bytea
+    p_channel text, p_region text, p_brake_permits integer, p_brake_per double precision, p_brake_burst integer,
+    OUT handle bytea, OUT sends integer)
 LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -24,7 +25,10 @@ BEGIN
                created_at = CASE WHEN p_kind = 'magic' THEN now() ELSE a.created_at END,
                first_name = coalesce(postern.person_name(p_first), a.first_name),
                last_name = coalesce(postern.person_name(p_last), a.last_name),
-               hint_user = coalesce(p_hint_user, a.hint_user), hint_session = coalesce(p_hint_session, a.hint_session)
+               hint_user = coalesce(p_hint_user, a.hint_user), hint_session = coalesce(p_hint_session, a.hint_session),
+               channel = p_channel, region = p_region,
+               sends = CASE WHEN a.last_send_at > now() - r.resend_cooldown THEN a.sends ELSE a.sends + 1 END,
+               last_send_at = CASE WHEN a.last_send_at > now() - r.resend_cooldown THEN a.last_send_at ELSE now() END
           FROM postern.realm AS r
           LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
          WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.address_key = p_address_key AND a.kind = p_kind
@@ -35,23 +39,26 @@ BEGIN
            AND a.confirmed_user IS NULL AND NOT a.denied
            AND a.attempts < CASE WHEN a.device IS NULL
                                   AND postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst)
-                                 THEN 1 ELSE r.otp_attempts END;
+                                 THEN 1 ELSE r.otp_attempts END
+        RETURNING a.id, a.sends INTO handle, sends;
         IF FOUND THEN
-            RETURN p_resend_of;
+            RETURN;
         END IF;
     END IF;
     INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, client, app, first_name, last_name,
-                                         source,
-                                      hint_user, hint_session, expires_at)
+                                         source, hint_user, hint_session, expires_at, channel, region, sends,
+                                         last_send_at)
     SELECT p_realm, p_id, p_kind, p_email, p_address_key, p_client, p_app,
            -- The new handle of a resend is for the person who gave the names to the former one.
            coalesce(postern.person_name(p_first), a.first_name), coalesce(postern.person_name(p_last), a.last_name),
-           p_source, p_hint_user, p_hint_session, now() + make_interval(secs => p_lifetime)
+           p_source, p_hint_user, p_hint_session, now() + make_interval(secs => p_lifetime),
+           p_channel, p_region, 1, now()
       FROM (VALUES (p_resend_of)) AS f (id)
       LEFT JOIN postern.sign_in_request AS a
              ON a.realm_id = p_realm AND a.id = f.id AND a.address_key = p_address_key AND a.kind = p_kind
             AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app;
-    RETURN p_id;
+    handle := p_id;
+    sends := 1;
 END
 $$;
 COMMENT ON FUNCTION postern.record_request IS 'Records a request for a code or a link and returns its handle';
@@ -101,29 +108,31 @@ AS $$
 DECLARE
     v_before record;
 BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT a.sends, a.last_send_at > now() - r.resend_cooldown AS cools,
-           p_channel IS NOT NULL
-               OR a.confirmed_user IS NULL AND NOT a.denied AND a.client IS NOT DISTINCT FROM p_client
-                  AND a.app IS NOT DISTINCT FROM p_app
-                  AND a.attempts < CASE WHEN a.device IS NULL
-                                         AND postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst)
-                                        THEN 1 ELSE r.otp_attempts END AS is_open
-      INTO v_before
-      FROM postern.sign_in_request AS a JOIN postern.realm AS r ON r.id = p_realm
-      LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
-     WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.address_key = p_address_key AND a.kind = p_kind
-       AND a.jkt IS NOT DISTINCT FROM postern.proof_key() AND a.expires_at > now();
-    IF v_before.cools AND v_before.is_open THEN
-        PERFORM postern.use_proof(p_realm);
-        outcome := 'accepted';
-        handle := p_resend_of;
-        sends_left := greatest(p_sends - v_before.sends, 0);
-        RETURN;
-    END IF;
-    IF v_before.sends >= p_sends AND NOT coalesce(v_before.cools, false) THEN
-        outcome := 'send_limit';
-        RETURN;
+    IF p_resend_of IS NOT NULL THEN
+        PERFORM set_config('postern.realm', p_realm::text, true);
+        SELECT a.sends, a.last_send_at > now() - r.resend_cooldown AS cools,
+               p_channel IS NOT NULL
+                   OR a.confirmed_user IS NULL AND NOT a.denied AND a.client IS NOT DISTINCT FROM p_client
+                      AND a.app IS NOT DISTINCT FROM p_app
+                      AND a.attempts < CASE WHEN a.device IS NULL
+                                             AND postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst)
+                                            THEN 1 ELSE r.otp_attempts END AS is_open
+          INTO v_before
+          FROM postern.sign_in_request AS a JOIN postern.realm AS r ON r.id = p_realm
+          LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
+         WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.address_key = p_address_key AND a.kind = p_kind
+           AND a.jkt IS NOT DISTINCT FROM postern.proof_key() AND a.expires_at > now();
+        IF v_before.cools AND v_before.is_open THEN
+            PERFORM postern.use_proof(p_realm);
+            outcome := 'accepted';
+            handle := p_resend_of;
+            sends_left := greatest(p_sends - v_before.sends, 0);
+            RETURN;
+        END IF;
+        IF v_before.sends >= p_sends AND NOT coalesce(v_before.cools, false) THEN
+            outcome := 'send_limit';
+            RETURN;
+        END IF;
     END IF;
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
       FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
@@ -136,16 +145,11 @@ BEGIN
         RETURN;
     END IF;
     outcome := 'accepted';
-    handle := postern.record_request(
-        p_realm, p_id, p_resend_of, p_kind, p_email, p_address_key, p_client, p_app, p_first, p_last, p_source,
-        p_hint_user, p_hint_session, p_lifetime, p_brake_permits, p_brake_per, p_brake_burst);
-    UPDATE postern.sign_in_request AS a
-       SET channel = p_channel, region = p_region,
-           sends = CASE WHEN a.last_send_at > now() - r.resend_cooldown THEN a.sends ELSE a.sends + 1 END,
-           last_send_at = CASE WHEN a.last_send_at > now() - r.resend_cooldown THEN a.last_send_at ELSE now() END
-      FROM postern.realm AS r
-     WHERE a.realm_id = p_realm AND a.id = handle AND r.id = p_realm
-    RETURNING greatest(p_sends - a.sends, 0) INTO sends_left;
+    SELECT r.handle, greatest(p_sends - r.sends, 0) INTO handle, sends_left
+      FROM postern.record_request(
+               p_realm, p_id, p_resend_of, p_kind, p_email, p_address_key, p_client, p_app, p_first, p_last, p_source,
+               p_hint_user, p_hint_session, p_lifetime, p_channel, p_region, p_brake_permits, p_brake_per,
+               p_brake_burst) AS r;
 END
 $$;
 COMMENT ON FUNCTION postern.record_sent_request IS

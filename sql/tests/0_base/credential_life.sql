@@ -24,6 +24,8 @@ VALUES (pg_temp.realm(), '+12001004014', pg_temp.client('bff'), now() + interval
 INSERT INTO postern.pushed_request (realm_id, id_hash, client, source, expires_at, ends_at, sealed)
 VALUES (pg_temp.realm(), pg_temp.h('par'), pg_temp.client(), '192.0.2.1', now() + interval '1 minute',
         now() + interval '1 minute', '\x00');
+INSERT INTO postern.sent_form (realm_id, requester, mark, answered_at, is_kept, form, cookie_hash, host, sealed)
+VALUES (pg_temp.realm(), pg_temp.h('form'), pg_temp.uu('form'), now(), true, pg_temp.h('form'), pg_temp.h('jar'), 'a.example', '\x00');
 INSERT INTO postern.passkey (realm_id, id, user_id, rp_id, credential_id, public_key, backup_eligible, backup_state)
 VALUES (pg_temp.realm(), pg_temp.uu('passkey'), pg_temp.who(), 'a.example', '\x01', '\x01', false, false);
 INSERT INTO postern.totp_factor (realm_id, user_id, id, enrolled_by, last_step_at, sealed_seed)
@@ -89,6 +91,9 @@ INSERT INTO probe VALUES
                                  WHERE a.id = pg_temp.b16('proven handle') AND a.proved_at IS NOT NULL AND a.expires_at > now()
                                    AND k.enabled AND 'gt:authorization_code' = ANY (k.permissions)) AND pg_temp.serves()$$),
     ('authorization code', $$pg_temp.exchange('authorization code', 'exchanged') LIKE 'ok%'$$),
+    ('answered form', $$(SELECT outcome FROM postern.begin_form(
+                            pg_temp.realm(), pg_temp.h('form'), pg_temp.h('form'), pg_temp.uu('again'), 'a.example', false)) = 'answered'
+                        AND pg_temp.serves()$$),
     ('pushed request', $$EXISTS (SELECT FROM postern.pushed_request WHERE id_hash = pg_temp.h('par'))$$),
     ('address', $$(SELECT proven FROM postern.account_of(pg_temp.realm(), 'eve@example.com')
                     WHERE user_id = pg_temp.who()) AND pg_temp.open_account()$$),

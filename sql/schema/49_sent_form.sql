@@ -1,0 +1,34 @@
+-- Forms that may be sent again, and what they led to.
+SET LOCAL ROLE postern_owner;
+
+-- One row per requester: of what one browser does for one authorization request, the last form is remembered.
+CREATE TABLE postern.sent_form (
+    realm_id    uuid NOT NULL,
+    requester   bytea NOT NULL CHECK (octet_length(requester) = 32),
+    mark        uuid NOT NULL,
+    begun_at    timestamptz NOT NULL DEFAULT now(),
+    answered_at timestamptz,
+    is_kept     boolean NOT NULL DEFAULT false,
+    form        bytea NOT NULL CHECK (octet_length(form) = 32),
+    cookie_hash bytea CHECK (octet_length(cookie_hash) = 32),
+    code_hash   bytea CHECK (octet_length(code_hash) = 32),
+    host        text NOT NULL CHECK (octet_length(host) <= 253),
+    sealed      bytea CHECK (octet_length(sealed) <= 65536),
+    PRIMARY KEY (realm_id, requester)
+) WITH (fillfactor = 80);
+COMMENT ON TABLE postern.sent_form IS
+    'Forms that were sent, for a minute: the same form sent again is answered as the first was';
+COMMENT ON COLUMN postern.sent_form.requester IS
+    'SHA-256 of what only the requester has: the browser cookie, a token, a session';
+COMMENT ON COLUMN postern.sent_form.mark IS 'The request that does what the form asks for';
+COMMENT ON COLUMN postern.sent_form.is_kept IS
+    'Leads on whoever repeats the form; false: only those who waited for this answer';
+COMMENT ON COLUMN postern.sent_form.cookie_hash IS
+    'The browser session that the answer goes with: the answer is given while it lives. NULL: none';
+COMMENT ON COLUMN postern.sent_form.code_hash IS 'The code in the answer, for the client; NULL: none';
+COMMENT ON COLUMN postern.sent_form.sealed IS
+    'The answer, under the key file and a key that only the form itself yields; NULL: it is under way';
+CALL postern.tenant_table('sent_form', 'SELECT, INSERT, UPDATE, DELETE', 'delete',
+    't.begun_at < now() - interval ''2 minutes''');
+
+RESET ROLE;
