@@ -7,8 +7,9 @@ set -uo pipefail
 here=sql/tests/plans
 limit=200 rows=${PLAN_ROWS:-1000}
 log=$PGHOST/log
-psql -X -q -d postgres -c "DROP DATABASE IF EXISTS crowd" -c "CREATE DATABASE crowd TEMPLATE $PGDATABASE" || exit 1
+psql -X -q -d postgres -c "DROP DATABASE IF EXISTS crowd" -c "CREATE DATABASE crowd TEMPLATE by_migrator" || exit 1
 export PGDATABASE=crowd
+psql -X -q -c "CREATE EXTENSION pgtap" || exit 1
 psql -X -q -v ON_ERROR_STOP=1 -v rows="$rows" -f sql/bench/crowd.sql || exit 1
 names=$(psql -X -A -t -F ' ' \
     -c "SELECT DISTINCT 'function', proname FROM pg_proc WHERE pronamespace = 'postern'::regnamespace" \
