@@ -54,7 +54,7 @@ extension DPoPProofTests {
             [.header(text: $0, "format"), .payload(text: $0, "format")]
         }
         + [
-            .header(text: "{}", "typ"), .payload(text: "{}", "claims"),
+            .header(text: "{}", "alg"), .payload(text: "{}", "claims"),
             ProofCase("alg twice", "format") { $0.header.append(("alg", quoted("ES256"))) },
             ProofCase("alg twice, another", "format") { $0.header.append(("alg", quoted("EdDSA"))) },
             ProofCase("kty twice", "format") { $0.jwk.append(("kty", quoted("EC"))) },

@@ -122,7 +122,7 @@ struct FunctionCallTests {
     private static let scripts =
         ((try? FileManager.default.contentsOfDirectory(
             at: repository.appending(path: "sql/bench"), includingPropertiesForKeys: nil)) ?? [])
-        .filter { $0.pathExtension == "sql" && !["seed.sql", "hosted.sql"].contains($0.lastPathComponent) }
+        .filter { $0.pathExtension == "sql" && !["seed.sql", "hosted.sql", "crowd.sql"].contains($0.lastPathComponent) }
 
     @Test func `the scripts for pgbench run what the server sends`() throws {
         #expect(Self.scripts.count >= 6)
