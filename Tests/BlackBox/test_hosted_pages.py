@@ -176,7 +176,7 @@ def test_a_second_tab_that_stands_at_its_code_asks(realm):
 
 
 def test_the_way_back_after_success_asks_and_repeats_nothing(realm):
-    """The page of the code, shown again or sent again, leads to the question."""
+    """The page of the code, shown again, leads to the question; sent again, to the same code, and to the question once that is used."""
     session, email = Session(realm), realm.user()
     session.send(email)
     url, page, code = session.browser.url, session.browser.page, session.code(email)
@@ -184,8 +184,10 @@ def test_the_way_back_after_success_asks_and_repeats_nothing(realm):
     first = session.browser.members["code"]
     assert session.browser.open(url).page.step == "continue-as"
     session.browser.page = page
-    assert session.browser.submit("continue", code=code).page.step == "continue-as"
+    assert session.browser.submit("continue", code=code).members["code"] == first
     assert session.flow.exchange(first).status == 200
+    session.browser.page = page
+    assert session.browser.submit("continue", code=code).page.step == "continue-as"
     assert len(realm.world.mailbox.to(email)) == 1
 
 

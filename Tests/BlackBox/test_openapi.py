@@ -305,7 +305,7 @@ def walk_links(realm, app):
     expect(at.open(link), 200)
     expect(at.choose(link, "x"), 400)
     expect(at.choose(link, link.number), 200)
-    expect(at.choose(link, link.number), 400)
+    expect(at.choose(link, at.wrong(link)), 400)
     expect(at.poll(link.handle), 200)
     expect(at.poll(link.handle), 400, "invalid_grant")
     expect(at.redeem(at.link(email)), 200)
