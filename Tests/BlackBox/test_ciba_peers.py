@@ -9,6 +9,7 @@ import pytest
 from harness import jose
 from harness.approvals import CIBA
 from harness.dpop import ProofKey
+from harness.module_site import until
 from harness.postgres import literal
 from harness.provider import Provider
 from harness.realm import call
@@ -30,8 +31,11 @@ def provider(tmp_path_factory):
 
 
 def approve(provider, key, number):
-    """As the device does, once the worker has shown it the request."""
-    rows = provider.world.cluster.sql(
+    """As the device does, once the worker has shown it the request: that begins when its answer has left."""
+    cluster = provider.world.cluster
+    until(lambda: cluster.value("SELECT count(*) FROM postern.device_request WHERE kind = 'approval' AND resolved_at IS NULL") == "0",
+          "the request is decided")
+    rows = cluster.sql(
         "SELECT t.id, encode(t.challenge, 'hex'), k.client_id, t.binding_message FROM postern.device_request t "
         "JOIN postern.client k ON k.id = t.client WHERE t.is_shown AND t.state = 'open'")
     (approval, challenge, client_id, message), = rows
