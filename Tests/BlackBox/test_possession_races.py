@@ -10,6 +10,7 @@ from harness import wire
 from harness.dpop import ProofKey
 from harness.phones import new_number
 from harness.possession import coded, furnished, possession
+from harness.postgres import literal
 from harness.settings import FULL
 
 ROUNDS = 200 if FULL else 10
@@ -43,9 +44,13 @@ def phones_of(realm, phone, count):
 def test_of_many_right_codes_one_passes_and_each_request_hears_of_it(realm):
     """200 for all with the same code; 409 for those who came when the proof was over."""
     for _ in range(ROUNDS):
-        _, phone, _, code = coded(realm, allowOTPRetry=True)
+        started, phone, _, code = coded(realm, allowOTPRetry=True)
         answers = at_once([lambda p=p: p.ask("check", otp=code) for p in phones_of(realm, phone, AT_ONCE)])
         assert 200 in {answer.status for answer in answers} <= {200, 409}
+        cluster, proof = realm.world.cluster, literal(started.correlationId)
+        assert cluster.value(f"SELECT tries FROM postern.device_request WHERE id = {proof}") == "1"
+        assert cluster.value("SELECT count(*) FROM postern.audit_event WHERE event = 'possession_passed'"
+                             f" AND detail ->> 'correlation_id' = {proof}") == "1"
 
 
 def test_no_more_tries_than_there_are(realm):

@@ -58,7 +58,7 @@ struct MagicLinkRoutes: Sendable {
                 exchange.logger.info(
                     "link answered", metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome.rawValue)"])
                 let result = LinkResult(outcome, choice)
-                return SentForms.Outcome(self.result(result, exchange), result.isGood ? .repetitions : .nobody)
+                return SentForms.Outcome(self.result(result, exchange), result.isGood ? .repetitions : .onlyThis)
             }
         } catch {
             let fields = ["action": action, "number": form["number"] ?? ""].filter { !$0.value.isEmpty }
@@ -96,7 +96,7 @@ struct MagicLinkRoutes: Sendable {
         let form = SentForms.Form(of: Self.requester(link) + [BrowserCookies(exchange).value])
         return try await parts.sentForms.answer(form, exchange) {
             guard let asking = try await page(of: link, exchange) else {
-                return SentForms.Outcome(result(.used, exchange), .nobody)
+                return SentForms.Outcome(result(.used, exchange), .onlyThis)
             }
             var sent: SentForms.Outcome?
             let answer = try await signIn.answering(exchange) {
@@ -107,7 +107,7 @@ struct MagicLinkRoutes: Sendable {
                 return outcome.answer
             }
             sent?.answer = answer
-            return sent ?? SentForms.Outcome(answer, .nobody)
+            return sent ?? SentForms.Outcome(answer, .onlyThis)
         }
     }
 

@@ -59,10 +59,10 @@ struct PossessionLinkRoutes: Sendable {
                     return SentForms.Outcome(
                         outcome == "number_due"
                             ? question(exchange, isRepeated: true)
-                            : result("possession-gone", .badRequest, exchange), .nobody)
+                            : result("possession-gone", .badRequest, exchange), .onlyThis)
                 }
                 let answer = Answer(.seeOther, headers: [.location: redirect, .referrerPolicy: "no-referrer"])
-                return SentForms.Outcome(answer, outcome == "failed" ? .nobody : .repetitions)
+                return SentForms.Outcome(answer, outcome == "failed" ? .onlyThis : .repetitions)
             }
         } catch {
             let error = TokenError(error)

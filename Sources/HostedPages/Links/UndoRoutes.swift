@@ -64,7 +64,7 @@ struct UndoRoutes: Sendable {
                     "factor undone", metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome)"])
                 let result = UndoResult(rawValue: outcome.rawValue) ?? .gone
                 return SentForms.Outcome(
-                    self.result(result, exchange), result.status == .ok ? .repetitions : .nobody)
+                    self.result(result, exchange), result.status == .ok ? .repetitions : .onlyThis)
             }
         } catch {
             throw refusal(error, exchange)

@@ -22,7 +22,7 @@ extension SignInRoutes {
                 let context = try await context(of: transaction, exchange)
                 if let moved = try await signedInMeanwhile(transaction, context) {
                     hidesTime = false
-                    return SentForms.Outcome(try see(moved, context), .nobody)
+                    return SentForms.Outcome(try see(moved, context), .onlyThis)
                 }
                 var changed = transaction
                 let move: SignInMove
@@ -44,16 +44,16 @@ extension SignInRoutes {
     ) async throws -> SentForms.Outcome {
         do {
             let outcome = try await flow.perform(move, transaction, context)
-            if move == .show || move == .restart { return try outcome.sent(by: self, context, reach: .nobody) }
+            if move == .show || move == .restart { return try outcome.sent(by: self, context, reach: .onlyThis) }
             return try outcome.sent(by: self, context)
         } catch let error as AuthorizationRefusal {
             throw error
         } catch is SignInRequests.SendLimit {
             var refused = transaction
             refused.fault = .sendLimit
-            return SentForms.Outcome(try see(refused, context), .nobody)
+            return SentForms.Outcome(try see(refused, context), .onlyThis)
         } catch {
-            return SentForms.Outcome(await again(TokenError(error), transaction, context), .nobody)
+            return SentForms.Outcome(await again(TokenError(error), transaction, context), .onlyThis)
         }
     }
 
@@ -112,7 +112,7 @@ extension SignInFlow.Outcome {
             let isAgain = next.fault != nil || next.step == .link && next.link != nil
             var sent = SentForms.Outcome(
                 try routes.see(next, context).setting(routes.header(cookie, context)),
-                reach ?? (isAgain ? .company : .repetitions))
+                reach ?? (isAgain ? .concurrent : .repetitions))
             sent.session = cookie?.cookie ?? BrowserCookie(next.ownSession)
             return sent
         case .response(let response, let cookie, let former):

@@ -27,14 +27,14 @@ package struct SentForms: Sendable {
 
     /// What a form led to.
     package struct Outcome: Sendable {
-        /// Whom it answers besides its own request.
+        /// Which requests it answers besides its own.
         package enum Reach: Sendable {
-            /// Who sends the form again within a minute, while ``session`` lives.
+            /// Each repetition of the form within a minute, while ``session`` lives.
             case repetitions
-            /// Who sent it while it was under way: it was refused, and may be tried again.
-            case company
-            /// Nobody: nothing was done, or it can be done twice.
-            case nobody
+            /// Requests that came while this one was under way: it was refused, and may be tried again.
+            case concurrent
+            /// None: nothing was done, or it can be done twice.
+            case onlyThis
         }
 
         package var answer: Answer
@@ -120,7 +120,7 @@ package struct SentForms: Sendable {
 
     /// - Returns: `nil` for what answers nobody else, and for what is too long to be kept.
     private func ending(_ outcome: Outcome, _ form: Form, _ realm: UUIDValue) -> SentFormStore.Ending? {
-        guard outcome.reach != .nobody,
+        guard outcome.reach != .onlyThis,
             let text = try? JSONEncoder().encode(
                 Kept(answer: KeptAnswer(outcome.answer), afterwards: outcome.afterwards.map(KeptAnswer.init))),
             let inner = try? AES.GCM.seal(text, using: form.key).combined,

@@ -96,7 +96,7 @@ struct PossessionRoutes: Sendable {
                 saying: [Array(typed.utf8)])
             return try await forms.answer(form, exchange) {
                 let facts = try await steps.check(entry, code: TypedCode(typed))
-                return SentForms.Outcome(Self.state(facts.state), facts.state == "passed" ? .repetitions : .nobody)
+                return SentForms.Outcome(Self.state(facts.state), facts.state == "passed" ? .repetitions : .onlyThis)
             }
         }
     }
