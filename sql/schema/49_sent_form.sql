@@ -22,7 +22,7 @@ COMMENT ON COLUMN postern.sent_form.requester IS
     'SHA-256 of what only the requester has: the browser cookie, a token, a session';
 COMMENT ON COLUMN postern.sent_form.mark IS 'The request that does what the form asks for';
 COMMENT ON COLUMN postern.sent_form.is_kept IS
-    'Leads on whoever repeats the form; false: only those who waited for this answer';
+    'Answers each repetition of the form; false: only requests that waited for this answer';
 COMMENT ON COLUMN postern.sent_form.cookie_hash IS
     'The browser session that the answer goes with: the answer is given while it lives. NULL: none';
 COMMENT ON COLUMN postern.sent_form.code_hash IS 'The code in the answer, for the client; NULL: none';

@@ -118,7 +118,7 @@ package struct SentForms: Sendable {
         }
     }
 
-    /// - Returns: `nil` for what answers nobody else, and for what is too long to be kept.
+    /// - Returns: `nil` for an answer to its own request alone, and for one that is too long to be kept.
     private func ending(_ outcome: Outcome, _ form: Form, _ realm: UUIDValue) -> SentFormStore.Ending? {
         guard outcome.reach != .onlyThis,
             let text = try? JSONEncoder().encode(

@@ -58,7 +58,7 @@ COMMENT ON FUNCTION postern.begin_form IS
     'Begins what a form asks for, once; or says what the same form led to a short time ago';
 GRANT EXECUTE ON FUNCTION postern.begin_form TO postern_app;
 
--- p_sealed NULL: the form is forgotten, and whoever sends it again has it done again. p_keeps: see is_kept.
+-- p_sealed NULL: the form is forgotten: sent again, it is done again. p_keeps: see is_kept.
 CREATE OR REPLACE FUNCTION postern.end_form(
     p_realm uuid, p_requester bytea, p_mark uuid, p_keeps boolean, p_cookie_hash bytea, p_code_hash bytea,
     p_sealed bytea)
