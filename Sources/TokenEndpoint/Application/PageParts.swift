@@ -35,6 +35,27 @@ package struct PageParts: Sendable {
 }
 
 extension PageParts {
+    init(
+        _ shared: SharedParts, _ messages: MessageSignInModule, _ passkeys: PasskeyModule,
+        _ possession: PossessionModule, _ authorization: AuthorizationModule, _ account: AccountModule
+    ) throws {
+        let (database, keyring, limiter) = (shared.database, shared.keyring, shared.limiter)
+        self.init(
+            authorizations: authorization.authorizations, signOut: authorization.signOut,
+            browserSessions: shared.browserSessions, pageStates: PageStateStore(database),
+            sentForms: shared.sentForms, images: BrandStore(database), signIn: shared.signIn,
+            code: messages.codeFactor, link: messages.linkFactor, passkey: passkeys.factor,
+            passkeys: passkeys.passkeys, requests: messages.requests, sentCode: messages.code,
+            mailedRegistration: messages.registration, sentLink: messages.link, confirmation: messages.confirmation,
+            undo: UndoOffers(store: UndoStore(database), limiter: limiter, keyring: keyring),
+            addressVerifications: AddressVerifications(
+                store: AddressVerificationStore(database), dataKeys: DataKeyStore(database),
+                codes: CodeStore(database), limiter: limiter, keyring: keyring, wakeDelivery: shared.wakeDelivery),
+            identifiers: account.identifiers, possession: possession.steps, limiter: limiter, limit: shared.limit,
+            keyring: keyring, deadline: shared.configuration.uniformDeadline, catalogue: try TextCatalogue(),
+            clock: shared.clock)
+    }
+
     /// Takes a permit of the limit `authorize` for a statement that takes none itself. - Throws: `rate_limited`.
     package func countLookUp(_ exchange: Exchange) throws(TokenError) {
         try limit.count(.authorize, exchange.source, realm: exchange.realm)
