@@ -23,6 +23,14 @@ public struct JSONWriter: Sendable {
         if let value { member(name, value) } else { member(name, json: "null".utf8) }
     }
 
+    /// Adds a string member whose name is a value, too.
+    public mutating func member(named name: String, _ value: String) {
+        if utf8.count > 1 { utf8.append(UInt8(ascii: ",")) }
+        write(name)
+        utf8.append(UInt8(ascii: ":"))
+        write(value)
+    }
+
     /// Adds an integer member.
     public mutating func member(_ name: StaticString, _ value: Int) {
         key(name)

@@ -16,7 +16,7 @@ STEPS = 20
 FILL = """
 INSERT INTO postern.device_request (realm_id, kind, state, created_at, expires_at, ended_at, client, user_id, source, event, event_id, hint, challenge,
                                  match_number, resolved_at, is_shown, auth_id, phone, link_hash)
-SELECT {realm}, CASE n % 2 WHEN 0 THEN 'approval' ELSE 'mobile' END, CASE n % 3 WHEN 0 THEN 'passed' ELSE 'failed' END, t, t + interval '5 minutes', t,
+SELECT {realm}, CASE n % 2 WHEN 0 THEN 'approval' ELSE 'mobile' END, (CASE n % 3 WHEN 0 THEN 'passed' ELSE 'failed' END)::postern.device_request_state, t, t + interval '5 minutes', t,
        {client}, CASE n % 2 WHEN 0 THEN gen_random_uuid() END, '192.0.2.1', 'LOGIN', CASE n % 2 WHEN 0 THEN n + {first} END,
        CASE n % 2 WHEN 0 THEN 'user' || n || '@example.com' END, CASE n % 2 WHEN 0 THEN sha256(n::text::bytea) END, CASE n % 2 WHEN 0 THEN '42' END,
        CASE n % 2 WHEN 0 THEN t END, CASE n % 2 WHEN 0 THEN true END, CASE n % 2 WHEN 1 THEN gen_random_uuid() END,

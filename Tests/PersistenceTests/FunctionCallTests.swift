@@ -122,7 +122,9 @@ struct FunctionCallTests {
     private static let scripts =
         ((try? FileManager.default.contentsOfDirectory(
             at: repository.appending(path: "sql/bench"), includingPropertiesForKeys: nil)) ?? [])
-        .filter { $0.pathExtension == "sql" && !["seed.sql", "hosted.sql", "crowd.sql"].contains($0.lastPathComponent) }
+        .filter {
+            $0.pathExtension == "sql" && !["seed.sql", "hosted.sql", "crowd.sql"].contains($0.lastPathComponent)
+        }
 
     @Test func `the scripts for pgbench run what the server sends`() throws {
         #expect(Self.scripts.count >= 6)
@@ -153,6 +155,39 @@ extension DatabaseTests {
         private struct Function {
             let resultType: UInt32
             let parameters: [Parameter]
+        }
+
+        /// Types of the schema, by their numbers.
+        private struct Types {
+            /// Words of enumerations, and of arrays of them.
+            var labels: [UInt32: Set<String>] = [:]
+            /// Attributes of composite types, in their order.
+            var attributes: [UInt32: [(name: String, type: UInt32)]] = [:]
+
+            init() {}
+
+            init(in database: String) async throws {
+                let rows = try await Shared.postgres.value.psql(
+                    """
+                    SELECT 'label', t.oid::int8, t.typarray::int8, e.enumlabel
+                      FROM pg_enum AS e JOIN pg_type AS t ON t.oid = e.enumtypid
+                    UNION ALL
+                    (SELECT 'attribute', t.oid::int8, a.atttypid::int8, a.attname
+                       FROM pg_type AS t JOIN pg_attribute AS a ON a.attrelid = t.typrelid
+                      WHERE t.typnamespace = 'postern'::regnamespace AND a.attnum > 0 ORDER BY t.oid, a.attnum)
+                    """, database: database)
+                for row in rows {
+                    let fields = row.split(separator: "|").map(String.init)
+                    try #require(fields.count == 4)
+                    let (type, other) = (try #require(UInt32(fields[1])), try #require(UInt32(fields[2])))
+                    if fields[0] == "label" {
+                        labels[type, default: []].insert(fields[3])
+                        labels[other, default: []].insert(fields[3])
+                    } else {
+                        attributes[type, default: []].append((fields[3], other))
+                    }
+                }
+            }
         }
 
         /// The functions of the schema by name; an overloaded name has several.
@@ -191,7 +226,9 @@ extension DatabaseTests {
         }
 
         /// What of a call does not fit the functions of that name.
-        private static func problems(of call: any DeclaredCall, in functions: [Function]) -> [String] {
+        private static func problems(
+            of call: any DeclaredCall, in functions: [Function], _ types: Types = Types()
+        ) -> [String] {
             let given = Set(call.arguments.map { "p_\($0.name)" })
             let candidates = functions.filter { function in
                 let inputs = function.parameters.filter(\.isInput)
@@ -201,23 +238,42 @@ extension DatabaseTests {
             guard let function = candidates.first, candidates.count == 1 else {
                 return ["\(candidates.count) functions take \(given.sorted())"]
             }
-            return call.columns.compactMap { column in
-                guard let name = column.name else {
-                    return column.types.contains(function.resultType) ? nil : "the result has another type"
-                }
-                // An expression says its type itself; PREPARE evaluates it.
-                if column.sql != nil { return nil }
-                guard let output = function.parameters.first(where: { !$0.isInput && $0.name == name }) else {
-                    return "\(name) is not returned"
-                }
-                return column.types.contains(output.oid) ? nil : "\(name) is \(output.type)"
+            func type(of column: String) -> Parameter? {
+                function.parameters.first { !$0.isInput && $0.name == column }
             }
+            /// Words of an enumeration are the same in both; other types are those that can be read.
+            func fits(_ column: Columns.Declared, _ oid: UInt32) -> Bool {
+                types.labels[oid].map { $0 == column.labels.map(Set.init) } ?? column.types.contains(oid)
+            }
+            let arguments = call.arguments.compactMap { argument -> String? in
+                guard argument.composite != nil else { return nil }
+                let attributes = function.parameters.first { $0.isInput && $0.name == "p_\(argument.name)" }
+                    .flatMap { types.attributes[$0.oid] }
+                return attributes?.map(\.name) == argument.values.map { "\($0)" }
+                    ? nil : "\(argument.name) has other attributes"
+            }
+            return arguments
+                + call.columns.compactMap { column in
+                    guard let name = column.name else {
+                        return fits(column, function.resultType) ? nil : "the result has another type"
+                    }
+                    if let composite = column.composite {
+                        let attributes = type(of: composite).flatMap { types.attributes[$0.oid] }
+                        let attribute = attributes?.first { "\(composite)_\($0.name)" == name }
+                        return attribute.map { fits(column, $0.type) } ?? false ? nil : "\(name) is another attribute"
+                    }
+                    // An expression says its type itself; PREPARE evaluates it.
+                    if column.sql != nil { return nil }
+                    guard let output = type(of: name) else { return "\(name) is not returned" }
+                    return fits(column, output.oid) ? nil : "\(name) is \(output.type)"
+                }
         }
 
         @Test func `every declared call fits a function: arguments, defaults, columns and their types`() async throws {
-            let functions = try await Self.functions(in: migrated())
+            let database = try await migrated()
+            let (functions, types) = (try await Self.functions(in: database), try await Types(in: database))
             for (name, call) in declaredCalls {
-                #expect(Self.problems(of: call, in: functions[call.function] ?? []) == [], "\(name)")
+                #expect(Self.problems(of: call, in: functions[call.function] ?? [], types) == [], "\(name)")
             }
         }
 
@@ -246,6 +302,35 @@ extension DatabaseTests {
             #expect(
                 Self.problems(of: FunctionCall<Bool>("f", ["realm"], effect: .once), in: [function])
                     == ["the result has another type"])
+        }
+
+        @Test func `an enumeration or a composite type that differs from the database's is found`() {
+            enum Colour: String, CaseIterable, ColumnValue { case red, blue }
+            var types = Types()
+            types.labels = [100: ["red", "blue"], 101: ["red", "blue", "green"]]
+            types.attributes = [200: [("id", 2950), ("colour", 100)], 201: [("id", 2950), ("colour", 101)]]
+            func problems(_ attributes: [StaticString], _ composite: UInt32, _ colour: UInt32) -> [String] {
+                let call = FunctionCall<(Colour, Colour?)>(
+                    "f", [.composite("thing", "thing", of: attributes)], effect: .once
+                ) { columns in
+                    let colour = columns("colour", Colour.self)
+                    let thing = columns.composite("thing") { (row) throws(StoreError) in try row("colour") as Colour }
+                    return { (row) throws(StoreError) in (try row[colour], try thing(row)) }
+                }
+                let function = Function(
+                    resultType: 2249,
+                    parameters: [
+                        Parameter(name: "p_thing", type: "thing", oid: 200, isInput: true, hasDefault: false),
+                        Parameter(name: "colour", type: "colour", oid: colour, isInput: false, hasDefault: false),
+                        Parameter(name: "thing", type: "thing", oid: composite, isInput: false, hasDefault: false),
+                    ])
+                return Self.problems(of: call, in: [function], types)
+            }
+            #expect(problems(["id", "colour"], 200, 100) == [])
+            #expect(problems(["colour", "id"], 200, 100) == ["thing has other attributes"])
+            #expect(problems(["id", "colour"], 201, 100) == ["thing_colour is another attribute"])
+            #expect(problems(["id", "colour"], 202, 100) == ["thing_colour is another attribute"])
+            #expect(problems(["id", "colour"], 200, 101) == ["colour is colour"])
         }
 
         @Test func `every declared call can be prepared`() async throws {

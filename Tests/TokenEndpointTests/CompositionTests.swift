@@ -19,7 +19,7 @@ struct CompositionTests {
     @Test func `every module is in the list of modules`() throws {
         let root = try Self.source("Server+compose.swift")
         let names = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path(percentEncoded: false))
-            .compactMap { try $0.wholeMatch(of: /(\w+Module)\.swift/).map { "\($0.1)" } }
+            .compactMap { $0.wholeMatch(of: /(\w+Module)\.swift/).map { "\($0.1)" } }
         #expect(names.count >= 10)
         for name in names { #expect(root.contains("\(name)(shared"), "\(name)") }
     }

@@ -1,6 +1,10 @@
 -- Approvals of sign-ins and proofs of phone numbers, and what protects people from requests for approval.
 SET LOCAL ROLE postern_owner;
 
+-- postern.may_follow has the rule which state leads to which; postern.state_of counts an expired one as failed.
+CREATE TYPE postern.device_request_state AS ENUM ('open', 'sent', 'linked', 'required', 'passed', 'failed', 'redeemed');
+COMMENT ON TYPE postern.device_request_state IS 'How far a device request is';
+
 -- What a person is asked on a device: to approve a sign-in, or to prove a phone number. Its state changes by one
 -- conditional UPDATE and never goes back. An expired one counts as failed, whatever the column says. No foreign keys to
 -- the realm, client or user: rows go in batches.
@@ -8,8 +12,7 @@ CREATE TABLE postern.device_request (
     realm_id          uuid NOT NULL,
     id                uuid NOT NULL DEFAULT gen_random_uuid(),
     kind              text NOT NULL CHECK (kind IN ('approval', 'mobile', 'desktop', 'none')),
-    state             text NOT NULL DEFAULT 'open'
-        CHECK (state IN ('open', 'sent', 'linked', 'required', 'passed', 'failed', 'redeemed')),
+    state             postern.device_request_state NOT NULL DEFAULT 'open',
     reason            text CHECK (octet_length(reason) <= 100),
     created_at        timestamptz NOT NULL DEFAULT now(),
     expires_at        timestamptz NOT NULL,

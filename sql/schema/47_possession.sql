@@ -1,6 +1,88 @@
 -- Possession of phone numbers: identities, the operators that a realm asks about a number, test numbers.
 SET LOCAL ROLE postern_owner;
 
+-- What servers and the database say to each other about a proof of a phone number. Sources/Persistence has the same
+-- words, and the tests compare both.
+CREATE TYPE postern.possession_kind AS ENUM ('mobile', 'desktop', 'none');
+COMMENT ON TYPE postern.possession_kind IS
+    'Where the app is: on the phone, beside it, or on a device whose number the backend asserts';
+CREATE TYPE postern.possession_family AS ENUM ('unify', 'start');
+COMMENT ON TYPE postern.possession_family IS 'Which calls of a backend may ask for a transaction';
+CREATE TYPE postern.possession_channel AS ENUM ('otp', 'link');
+COMMENT ON TYPE postern.possession_channel IS 'What a message to the number contains';
+CREATE TYPE postern.possession_risk AS ENUM ('allow', 'deny', 'unknown', 'unavailable');
+COMMENT ON TYPE postern.possession_risk IS
+    'What the risk provider answered; without a usable answer unavailable if the realm requires one, else unknown';
+CREATE TYPE postern.possession_sim AS ENUM ('swapped', 'unavailable');
+COMMENT ON TYPE postern.possession_sim IS 'Why the provider of SIM changes stops a message';
+CREATE TYPE postern.possession_reason AS ENUM
+    ('9100', '9101', '9200', '9201', '9202', '9203', '9210', '9211', '9212');
+COMMENT ON TYPE postern.possession_reason IS 'What decided a transaction, as backends are told';
+
+-- The outcomes of the steps.
+CREATE TYPE postern.possession_started AS ENUM ('started', 'rate_limited');
+CREATE TYPE postern.possession_entered AS ENUM ('ok', 'unknown', 'wrong_key');
+CREATE TYPE postern.possession_opened AS ENUM ('ok', 'wrong_key');
+CREATE TYPE postern.possession_sent AS ENUM ('sent', 'settled', 'failed', 'refused', 'rate_limited');
+CREATE TYPE postern.possession_refusal AS ENUM ('step', 'no_change', 'phone_limit', 'too_soon', 'send_limit');
+COMMENT ON TYPE postern.possession_refusal IS 'Why no message is sent';
+CREATE TYPE postern.possession_checked AS ENUM ('passed', 'wrong', 'failed', 'step');
+CREATE TYPE postern.possession_finished AS ENUM ('passed', 'unknown', 'wrong_key', 'gone');
+CREATE TYPE postern.possession_cancelled AS ENUM ('cancelled', 'over', 'step', 'wrong_key', 'gone');
+CREATE TYPE postern.possession_answered AS ENUM ('passed', 'linked', 'failed', 'number_due', 'gone');
+CREATE TYPE postern.possession_bound AS ENUM ('bound', 'unknown', 'step');
+
+-- What a backend gives when it starts a transaction.
+CREATE TYPE postern.possession_detail AS (
+    family           postern.possession_family,
+    target           text,    -- where the page of a link leads
+    retries          boolean, -- three tries at the code; NULL: one
+    rebind           boolean, -- a bound key proves nothing; NULL: it does
+    check_reputation boolean, -- ask the risk provider; NULL: do not
+    device_id        uuid,    -- the key that the backend expects
+    sms_message      text,    -- the text of the message, with a run of #
+    request_id       text,    -- given back, as the next one is
+    human_id         text,
+    customer_id      text,
+    ip               text,    -- the person's address, for the audit log and the risk provider
+    email            text     -- the person's mail address, sealed, for the risk provider
+);
+COMMENT ON TYPE postern.possession_detail IS 'What a backend gives when it starts a proof of a phone number';
+
+CREATE TYPE postern.possession_facts AS (
+    id               uuid,
+    auth_id          uuid,
+    kind             postern.possession_kind,
+    state            postern.device_request_state,
+    reasons          postern.possession_reason[],
+    phone            text,
+    client_id        text,
+    is_opened        boolean,
+    expires_in       double precision,
+    sends_left       integer,
+    cooldown         double precision, -- seconds until the next message may be sent
+    tries_left       integer,
+    send_refusal     postern.possession_refusal, -- why a message would be refused now; NULL: it would be sent
+    link_match       boolean,
+    is_test          boolean,
+    test_code        text,    -- the fixed code of a test number while no server has keyed it
+    test_key         uuid,    -- the data key that it is compared under from then on
+    test_key_sealed  bytea,
+    knows_key        boolean, -- whether the asking key is bound to a number and decides by itself
+    device_id        uuid,
+    prove_id         uuid,
+    family           postern.possession_family,
+    target           text,
+    check_reputation boolean,
+    sms_message      text,
+    request_id       text,
+    human_id         text,
+    ip               text,
+    email            text,
+    risk             postern.possession_risk
+);
+COMMENT ON TYPE postern.possession_facts IS 'What a server needs to know about a proof of a phone number';
+
 -- The same person is the same for all clients of a realm, as long as the number is hers.
 CREATE TABLE postern.phone_identity (
     realm_id   uuid NOT NULL REFERENCES postern.realm ON DELETE CASCADE,

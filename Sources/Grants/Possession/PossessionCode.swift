@@ -12,21 +12,21 @@ struct PossessionCode {
     let payload: MessagePayload
 
     /// A code for a number, in the backend's own words if it gave any.
-    init(codeTo phone: String, _ facts: PossessionFacts, realm: Realm, keyring: Keyring) {
-        let run = facts.smsMessage.flatMap(Self.run) ?? 0
+    /// - Parameter words: with a run of `#`.
+    init(codeTo phone: String, of transaction: UUIDValue, in words: String?, realm: Realm, keyring: Keyring) {
+        let run = words.map(Self.run) ?? 0
         let code = OneTimeCode.random(digits: max(run, realm.possession.otpDigits))
-        keyed = Self.keyed(TypedCode(code), facts.id, phone, realm, keyring.newest)
+        keyed = Self.keyed(TypedCode(code), transaction, phone, realm, keyring.newest)
         codeKey = keyring.newest.id
         (linkHash, match) = (nil, nil)
         payload = MessagePayload(
             originHost: Realm.host(ofOrigin: realm.issuer),
             content: .otp(code: code, minutes: (realm.possession.otpLifetime + 59) / 60),
-            text: facts.smsMessage.map { Self.filled($0, code) })
+            text: words.map { Self.filled($0, code) })
     }
 
     /// A link. Its first character tells the page which form to show, so that a look at the page needs no database.
-    init(linkTo phone: String, _ facts: PossessionFacts, realm: Realm) {
-        let asksNumber = facts.kind == "desktop" && facts.linkMatch != false
+    init(linkAskingNumber asksNumber: Bool, in words: String?, realm: Realm) {
         let token = (asksNumber ? PossessionLink.numberMark : "b") + Base64.urlEncode(randomBytes(18)).prefix(23)
         linkHash = PossessionLink.hash(token)
         match = asksNumber ? String(Int.random(in: 10...99)) : nil
@@ -35,7 +35,7 @@ struct PossessionCode {
         payload = MessagePayload(
             originHost: Realm.host(ofOrigin: realm.issuer),
             content: .magicLink(link: link, minutes: (realm.possession.linkLifetime + 59) / 60),
-            text: facts.smsMessage.map { Self.filled($0, link) })
+            text: words.map { Self.filled($0, link) })
     }
 
     /// Of a realm, a transaction and a number: neither a dump nor another transaction helps to find or use a code.

@@ -29,13 +29,13 @@ public struct PossessionSignals: Sendable {
     }
 
     private func asksForRisk(of phone: String, _ facts: PossessionFacts, _ realm: Realm) -> Bool {
-        facts.checkReputation == true && (facts.risk == nil || phone != facts.phone)
+        facts.checksReputation && (facts.risk == nil || phone != facts.phone)
             && realm.possession.provider("risk") != nil
     }
 
     /// What is known of a number's risk.
-    /// - Returns: as `postern.open_possession` takes it; `nil`: the realm has no such provider, or it has answered.
-    func risk(of phone: String?, _ facts: PossessionFacts, realm: Realm) async -> String? {
+    /// - Returns: `nil`: the realm has no such provider, or it has answered.
+    func risk(of phone: String?, _ facts: PossessionFacts, realm: Realm) async -> PossessionRisk? {
         guard let phone, asksForRisk(of: phone, facts, realm), let provider = realm.possession.provider("risk") else {
             return nil
         }
@@ -43,27 +43,27 @@ public struct PossessionSignals: Sendable {
         body.member("phoneNumber", phone)
         body.member("ipAddress", facts.ip)
         body.member("emailAddress", facts.email.flatMap { address(of: facts, sealed: $0, realm) })
-        body.member("clientRequestId", facts.requestId)
+        body.member("clientRequestId", facts.requestID)
         struct Reply: Decodable { let result: String }
         let said: Reply? = await ask(provider.url, body.finish(), realm)
-        switch said?.result {
-        case "allow": return "allow"
-        case "deny": return "deny"
-        default: return provider.required ? "unavailable" : "unknown"
+        switch said.flatMap({ PossessionRisk(rawValue: $0.result) }) {
+        case .allow: return .allow
+        case .deny: return .deny
+        case .unknown, .unavailable, nil: return provider.required ? .unavailable : .unknown
         }
     }
 
     /// Whether the number got another SIM in the last three days.
-    /// - Returns: `swapped`, `unavailable`, or `nil` to go on.
-    func swap(of phone: String, realm: Realm) async -> String? {
+    /// - Returns: `nil` to go on.
+    func swap(of phone: String, realm: Realm) async -> PossessionSIM? {
         guard let provider = realm.possession.provider("sim-swap") else { return nil }
         var body = JSONWriter()
         body.member("phoneNumber", phone)
         body.member("maxAge", 72)
         struct Reply: Decodable { let swapped: Bool }
         let said: Reply? = await ask(provider.url + "/check", body.finish(), realm)
-        guard let said else { return provider.required ? "unavailable" : nil }
-        return said.swapped ? "swapped" : nil
+        guard let said else { return provider.required ? .unavailable : nil }
+        return said.swapped ? .swapped : nil
     }
 
     /// Whether the operator knows the number to be this phone's. - Parameter token: the operator's own.
@@ -93,7 +93,7 @@ public struct PossessionSignals: Sendable {
     private func address(of facts: PossessionFacts, sealed: String, _ realm: Realm) -> String? {
         guard let bytes = Base64.urlDecode(sealed),
             let opened = try? keyring.open(
-                bytes, for: .riskAddress, realm: realm.id, aad: realm.id.bytes + facts.authId.bytes)
+                bytes, for: .riskAddress, realm: realm.id, aad: realm.id.bytes + facts.authID.bytes)
         else { return nil }
         return String(validating: opened, as: UTF8.self)
     }

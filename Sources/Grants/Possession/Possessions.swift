@@ -8,7 +8,7 @@ public struct Possessions: Sendable {
     private let limiter: RateLimiter
     private let keyring: Keyring
 
-    /// Works on `store`.
+    /// - Parameter tokens: name transactions to apps.
     public init(store: PossessionStore, tokens: PossessionTokens, limiter: RateLimiter, keyring: Keyring) {
         self.store = store
         self.tokens = tokens
@@ -26,8 +26,8 @@ public struct Possessions: Sendable {
 
     /// What is started.
     public struct Request: Sendable {
-        /// `mobile`, `desktop` or `none`.
-        public var kind: String
+        /// Where the app is.
+        public var kind: PossessionKind
         /// E.164; `nil`: the app or `proveID` names it.
         public var phone: String?
         /// A number that was proven before.
@@ -38,7 +38,7 @@ public struct Possessions: Sendable {
         public var detail: PossessionDetail
 
         /// A request without a number.
-        public init(kind: String, detail: PossessionDetail) {
+        public init(kind: PossessionKind, detail: PossessionDetail) {
             self.kind = kind
             self.detail = detail
         }
@@ -57,7 +57,7 @@ public struct Possessions: Sendable {
         let token = try await tokens.token(authID: authID, realm: realm)
         let start = PossessionStore.Start(
             realm: realm.id, client: client.key, id: id, authID: authID, kind: request.kind, phone: request.phone,
-            proveID: request.proveID, detail: try detail.json(), lifetime: PossessionTokens.lifetime)
+            proveID: request.proveID, detail: detail, lifetime: PossessionTokens.lifetime)
         _ = try await limiter.admitting(.possession, [.init(.client, client.clientID)], realm: realm) { permits in
             try await store.start(start, permits: permits)
         }
@@ -66,8 +66,7 @@ public struct Possessions: Sendable {
 
     /// How a transaction stands; `nil`: the client has none of that id.
     public func status(_ id: UUIDValue, client: Client, realm: Realm) async throws(StoreError) -> PossessionFacts? {
-        guard let facts = try await store.status(realm: realm.id, client: client.key, id: id) else { return nil }
-        return try PossessionFacts(facts)
+        try await store.status(realm: realm.id, client: client.key, id: id)
     }
 
     /// What an assertion led to.
@@ -84,9 +83,9 @@ public struct Possessions: Sendable {
     ) async throws(StoreError) -> Bound {
         let said = try await store.bind(realm: realm.id, client: client.key, id: id, phone: phone)
         switch said.outcome {
-        case "bound": return .bound(try PossessionFacts(said.facts))
-        case "unknown": return .unknown
-        default: return .step
+        case .bound: return .bound(try said.facts)
+        case .unknown: return .unknown
+        case .step: return .step
         }
     }
 

@@ -1,4 +1,3 @@
-import Encoding
 public import Persistence
 
 /// The fixed codes of test numbers (docs/decisions/0015).
@@ -24,7 +23,6 @@ public struct TestNumberCodes: Sendable {
             return try await store.keep(
                 .init(realm: realm, user: nil, addressKey: phone, code: pending), keyring: keyring)
         }
-        guard let known = facts.testKey, let sealed = Hex.decode(known.sealed) else { return nil }
-        return try keyring.open(SealedDataKey(id: known.id, purpose: .testCode, sealed: sealed), realm: realm)
+        return try facts.testKey.map { try keyring.open($0, realm: realm) }
     }
 }

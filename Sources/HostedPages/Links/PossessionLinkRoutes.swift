@@ -1,6 +1,7 @@
 import Grants
 import HTTPTypes
 import Logging
+import Persistence
 import Texts
 import TokenEndpoint
 
@@ -54,15 +55,15 @@ struct PossessionLinkRoutes: Sendable {
                     exchange.pathParameter, denies: action == "deny", number: number, realm: exchange.realm)
                 exchange.logger.info(
                     "possession link answered",
-                    metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome)"])
+                    metadata: ["realm": "\(exchange.realm.slug)", "outcome": "\(outcome.rawValue)"])
                 guard let redirect else {
                     return SentForms.Outcome(
-                        outcome == "number_due"
+                        outcome == .numberDue
                             ? question(exchange, isRepeated: true)
                             : result("possession-gone", .badRequest, exchange), .onlyThis)
                 }
                 let answer = Answer(.seeOther, headers: [.location: redirect, .referrerPolicy: "no-referrer"])
-                return SentForms.Outcome(answer, outcome == "failed" ? .onlyThis : .repetitions)
+                return SentForms.Outcome(answer, outcome == .failed ? .onlyThis : .repetitions)
             }
         } catch {
             let error = TokenError(error)

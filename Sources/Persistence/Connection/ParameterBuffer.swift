@@ -66,7 +66,7 @@ struct ParameterBuffer {
         case .text(let value):
             try append(text: value)
             return TypeOID.text
-        case .json(let value):
+        case .json(let value), .word(let value):
             try append(text: value)
             return TypeOID.unspecified
         case .int(let value):

@@ -7,14 +7,6 @@ public struct PossessionStore: Sendable {
         self.database = database
     }
 
-    /// What a statement says about a transaction.
-    public struct Reply: Sendable {
-        /// The statement's own word.
-        public let outcome: String
-        /// What is known of the transaction, as JSON; `nil` for a transaction that the caller may not see.
-        public let facts: String?
-    }
-
     /// What a backend starts.
     public struct Start: Sendable {
         let arguments: Arguments
@@ -22,16 +14,16 @@ public struct PossessionStore: Sendable {
         /// - Parameters:
         ///   - client: the client's row key.
         ///   - proveID: names the number where `phone` does not.
-        ///   - detail: what the backend gave, as JSON.
         ///   - lifetime: in seconds.
         public init(
-            realm: UUIDValue, client: UUIDValue, id: UUIDValue, authID: UUIDValue, kind: String, phone: String?,
-            proveID: UUIDValue?, detail: String, lifetime: Int
+            realm: UUIDValue, client: UUIDValue, id: UUIDValue, authID: UUIDValue, kind: PossessionKind,
+            phone: String?, proveID: UUIDValue?, detail: PossessionDetail, lifetime: Int
         ) {
-            arguments = [
+            let start: Arguments = [
                 "realm": realm, "client": client, "id": id, "auth_id": authID, "kind": kind, "phone": phone,
-                "prove_id": proveID, "detail": detail, "lifetime": Int32(clamping: lifetime),
+                "prove_id": proveID,
             ]
+            arguments = start + detail.arguments + ["lifetime": Int32(clamping: lifetime)]
         }
     }
 
@@ -41,14 +33,14 @@ public struct PossessionStore: Sendable {
 
         /// - Parameters:
         ///   - key: thumbprint of the app's key.
-        ///   - channel: `otp` or `link`.
         ///   - keyed: HMAC of the code, under the line `codeKey` of the key file.
         ///   - risk, swapped: what providers said; `nil`: no provider was asked.
         ///   - template: of the message.
         public init(
-            realm: UUIDValue, id: UUIDValue, key: [UInt8], channel: String, phone: String, region: String,
-            salt: [UInt8], keyed: [UInt8]?, codeKey: [UInt8]?, linkHash: [UInt8]?, match: String?, risk: String?,
-            swapped: String?, mail: SealedMessage, template: String, app: String?, locale: String?
+            realm: UUIDValue, id: UUIDValue, key: [UInt8], channel: PossessionChannel, phone: String,
+            region: String, salt: [UInt8], keyed: [UInt8]?, codeKey: [UInt8]?, linkHash: [UInt8]?, match: String?,
+            risk: PossessionRisk?, swapped: PossessionSIM?, mail: SealedMessage, template: String, app: String?,
+            locale: String?
         ) {
             let what: Arguments = [
                 "realm": realm, "id": id, "key": key, "channel": channel, "phone": phone, "region": region,
@@ -67,32 +59,33 @@ public struct PossessionStore: Sendable {
     }
 
     /// How a transaction stands, for the client that started it; `nil`: it has no such transaction.
-    public func status(realm: UUIDValue, client: UUIDValue, id: UUIDValue) async throws(StoreError) -> String? {
+    public func status(realm: UUIDValue, client: UUIDValue, id: UUIDValue) async throws(StoreError) -> PossessionFacts?
+    {
         try await database.one(Self.calls.status, ["realm": realm, "client": client, "id": id])
     }
 
     /// Admits an app by the proof of its key, which is used up. - Parameter phone: a number that the app names.
     public func enter(
         realm: UUIDValue, authID: UUIDValue, phone: String?, proof: ProofUse
-    ) async throws(StoreError) -> Reply {
+    ) async throws(StoreError) -> Reply<Entered> {
         try await database.one(
             Self.calls.enter, ["realm": realm, "proof": proof.asText(in: realm), "auth_id": authID, "phone": phone])
     }
 
     /// The state after a wait; `nil`: it was swept.
-    public func state(realm: UUIDValue, id: UUIDValue) async throws(StoreError) -> String? {
+    public func state(realm: UUIDValue, id: UUIDValue) async throws(StoreError) -> PossessionState? {
         try await database.one(Self.calls.state, ["realm": realm, "id": id])
     }
 
-    /// The app says hello: pins the key, and decides what the key proves by itself.
+    /// Pins the key of the app, and decides what that key proves by itself.
     /// - Parameters:
     ///   - publicKey: x and y, 32 bytes each.
     ///   - risk: as for ``Message``.
     ///   - isVerified: whether the operator knows the number to be this phone's.
     public func open(
         realm: UUIDValue, id: UUIDValue, key: [UInt8], publicKey: [UInt8], deviceID: UUIDValue?, source: String,
-        risk: String?, isVerified: Bool
-    ) async throws(StoreError) -> Reply {
+        risk: PossessionRisk?, isVerified: Bool
+    ) async throws(StoreError) -> Reply<Opened> {
         try await database.one(
             Self.calls.open,
             [
@@ -102,7 +95,9 @@ public struct PossessionStore: Sendable {
     }
 
     /// Counts and queues a message. - Returns: no result when a limit refused it.
-    public func send(_ message: Message, permits: PermitRequest) async throws(StoreError) -> (Reply?, PermitVerdict) {
+    public func send(
+        _ message: Message, permits: PermitRequest
+    ) async throws(StoreError) -> (Reply<Sent>?, PermitVerdict) {
         try await database.one(Self.calls.send, message.arguments + permits.arguments)
     }
 
@@ -112,7 +107,7 @@ public struct PossessionStore: Sendable {
     ///   - testKeyed: HMAC of the code under the keys of the test number, if it is one.
     public func check(
         realm: UUIDValue, id: UUIDValue, key: [UInt8], keyed: [[UInt8]], testKeyed: [[UInt8]]
-    ) async throws(StoreError) -> Reply {
+    ) async throws(StoreError) -> Reply<Checked> {
         try await database.one(
             Self.calls.check, ["realm": realm, "id": id, "key": key, "keyed": keyed, "test_keyed": testKeyed])
     }
@@ -120,26 +115,18 @@ public struct PossessionStore: Sendable {
     /// Admits an app as ``enter(realm:authID:phone:proof:)`` does, and passes by what the link gave to it.
     public func finish(
         realm: UUIDValue, authID: UUIDValue, returnHash: [UInt8], proof: ProofUse
-    ) async throws(StoreError) -> Reply {
+    ) async throws(StoreError) -> Reply<Finished> {
         try await database.one(
             Self.calls.finish,
             ["realm": realm, "proof": proof.asText(in: realm), "auth_id": authID, "return_hash": returnHash])
     }
 
     /// Admits an app in the same way; the person gives up.
-    public func cancel(realm: UUIDValue, authID: UUIDValue, proof: ProofUse) async throws(StoreError) -> Reply {
+    public func cancel(
+        realm: UUIDValue, authID: UUIDValue, proof: ProofUse
+    ) async throws(StoreError) -> Reply<Cancelled> {
         try await database.one(
             Self.calls.cancel, ["realm": realm, "proof": proof.asText(in: realm), "auth_id": authID])
-    }
-
-    /// What an answer to the page of a link led to.
-    public struct LinkAnswer: Sendable {
-        /// `passed`, `linked`, `failed`, `number_due` or `gone`.
-        public let outcome: String
-        /// Where the browser goes on; `nil` for `gone`.
-        public let target: String?
-        /// The transaction as URLs name it.
-        public let authID: UUIDValue?
     }
 
     /// What the person on the phone says. - Parameter number: two digits, as typed.
@@ -156,7 +143,7 @@ public struct PossessionStore: Sendable {
     /// A backend says which number the key belongs to.
     public func bind(
         realm: UUIDValue, client: UUIDValue, id: UUIDValue, phone: String
-    ) async throws(StoreError) -> Reply {
+    ) async throws(StoreError) -> Reply<Bound> {
         try await database.one(Self.calls.bind, ["realm": realm, "client": client, "id": id, "phone": phone])
     }
 
@@ -185,65 +172,4 @@ public struct PossessionStore: Sendable {
         return try await database.one(
             Self.calls.redeem, what + session.arguments(in: realm) + permits.arguments + secondFactor.arguments)
     }
-}
-
-extension PossessionStore {
-    struct Calls: Sendable {
-        let start = FunctionCall<(Bool?, PermitVerdict)>(
-            "start_possession",
-            ["realm", "client", "id", "auth_id", "kind", "phone", "prove_id", "detail", "lifetime"]
-                + PermitRequest.arguments, effect: .once
-        ) { columns in
-            let outcome = columns("outcome", String.self)
-            return columns.limited { (row) throws(StoreError) in try row[outcome] == "started" }
-        }
-        let status = FunctionCall<String?>(
-            "possession_status", ["realm", "client", "id"], effect: .readOnly,
-            record: { (row) throws(StoreError) in try row("facts") })
-        let enter = said("enter_possession", [.realmWithProof, "auth_id", "phone"])
-        let state = FunctionCall<String?>("possession_state", ["realm", "id"], effect: .readOnly)
-        let open = said(
-            "open_possession", ["realm", "id", "key", "public_key", "device_id", "source", "risk", "verified"])
-        let send = FunctionCall<(Reply?, PermitVerdict)>(
-            "send_possession",
-            [
-                "realm", "id", "key", "channel", "phone", "region", "salt", "keyed", "code_key", "link_hash", "match",
-                "risk", "swapped", "template", "app", "locale",
-            ] + SealedMessage.arguments + PermitRequest.arguments, effect: .once
-        ) { columns in
-            let outcome = columns("outcome", String.self), facts = columns("facts", String?.self)
-            return columns.limited { (row) throws(StoreError) in
-                Reply(outcome: try row[outcome], facts: try row[facts])
-            }
-        }
-        let check = said("check_possession", ["realm", "id", "key", "keyed", "test_keyed"])
-        let finish = said("finish_possession_by_proof", [.realmWithProof, "auth_id", "return_hash"])
-        let cancel = said("cancel_possession_by_proof", [.realmWithProof, "auth_id"])
-        let answer = FunctionCall<LinkAnswer>(
-            "answer_possession_link", ["realm", "link_hash", "denies", "number", "return_hash"], effect: .once,
-            record: { (row) throws(StoreError) in
-                LinkAnswer(outcome: try row("outcome"), target: try row("target"), authID: try row("auth_id"))
-            })
-        let bind = said("bind_possession", ["realm", "client", "id", "phone"])
-        let revoke = FunctionCall<Bool>("revoke_phone_key", ["realm", "client", "device"], effect: .once)
-        let passedBy = FunctionCall<String?>("possession_passed_by", ["realm", "auth_id"], effect: .readOnly)
-        let redeem = FunctionCall<(SignInOutcome??, PermitVerdict)>(
-            "redeem_possession",
-            ["realm", "client", "permission", "auth_id", "by"] + NewSession.arguments + PermitRequest.arguments
-                + SecondFactorProof.arguments, effect: .once
-        ) { columns in
-            let outcome = columns("outcome", String.self)
-            let signIn = SignInOutcome.columnsWithSecondFactor(&columns)
-            return columns.limited { (row) throws(StoreError) -> SignInOutcome? in
-                try row[outcome] == "busy" ? nil : try signIn(row)
-            }
-        }
-
-        private static func said(_ function: String, _ arguments: [Argument]) -> FunctionCall<Reply> {
-            FunctionCall<Reply>(
-                function, arguments, effect: .once,
-                record: { (row) throws(StoreError) in Reply(outcome: try row("outcome"), facts: try row("facts")) })
-        }
-    }
-    static let calls = Calls()
 }

@@ -6,6 +6,8 @@ struct Argument: Sendable, ExpressibleByStringLiteral {
     let values: [StaticString]
     /// Whether the statement calls the function once for each element of an array of values.
     let isItem: Bool
+    /// The composite type that the values are the attributes of, in its order.
+    private(set) var composite: StaticString?
     /// The SQL of the argument, given the SQL of its values.
     private let sql: @Sendable ([String]) -> String
 
@@ -18,6 +20,13 @@ struct Argument: Sendable, ExpressibleByStringLiteral {
         self.values = values
         self.isItem = isItem
         self.sql = sql
+    }
+
+    /// A value of a composite type of ours, made of all of its attributes in their order.
+    static func composite(_ name: StaticString, _ type: StaticString, of attributes: [StaticString]) -> Argument {
+        var argument = Argument(name, of: attributes) { "ROW(\($0.joined(separator: ", ")))::postern.\(type)" }
+        argument.composite = type
+        return argument
     }
 
     /// One value of the same name.
@@ -131,6 +140,10 @@ extension Double: ArgumentValue {
 }
 extension Duration: ArgumentValue {
     var parameter: Parameter { .interval(self) }
+}
+/// An enumeration is bound as its word.
+extension ArgumentValue where Self: RawRepresentable, RawValue == String {
+    var parameter: Parameter { .word(rawValue) }
 }
 extension Optional: ArgumentValue where Wrapped: ArgumentValue {
     var parameter: Parameter { self?.parameter ?? .null }

@@ -10,6 +10,28 @@ struct Columns {
         let sql: String?
         /// The types that can be read.
         let types: Set<Oid>
+        /// The words that can be read of an enumeration; `nil`: it is read as something else.
+        let labels: [String]?
+        /// The column of a composite type whose attribute it is.
+        var composite: String?
+
+        /// A column that is read as `Value`.
+        init<Value: ColumnValue>(_ name: String?, sql: String? = nil, as _: Value.Type) {
+            self.name = name
+            self.sql = sql
+            types = Value.types
+            labels = Value.labels
+        }
+
+        /// An attribute of a column of a composite type.
+        init(_ attribute: Declared, of column: String) {
+            let name = attribute.name ?? ""
+            self.name = "\(column)_\(name)"
+            sql = "(\(column)).\(name)"
+            types = attribute.types
+            labels = attribute.labels
+            composite = column
+        }
     }
 
     private(set) var declared: [Declared] = []
@@ -18,7 +40,7 @@ struct Columns {
     mutating func callAsFunction<Value: ColumnValue>(
         _ name: String, _: Value.Type, sql: String? = nil
     ) -> Column<Value> {
-        Column(index: place(of: Declared(name: name, sql: sql, types: Value.types)))
+        Column(index: place(of: Declared(name, sql: sql, as: Value.self)))
     }
 
     /// Asks for all columns of a record.
@@ -30,6 +52,20 @@ struct Columns {
         _ = try? read(&blank)
         let places = blank.asked.map { (name: $0.name ?? "", index: place(of: $0)) }
         return { (row) throws(StoreError) in
+            var record = RecordReader(row, places)
+            return try read(&record)
+        }
+    }
+
+    /// Asks for the attributes of a column of a composite type. `read` runs as that of ``record(_:)``; the first
+    /// attribute that it reads is never NULL.
+    /// - Returns: reads `nil` where the column is NULL.
+    mutating func composite<Value>(_ column: String, _ read: @escaping RecordDecoder<Value>) -> RowDecoder<Value?> {
+        var blank = RecordReader()
+        _ = try? read(&blank)
+        let places = blank.asked.map { (name: $0.name ?? "", index: place(of: Declared($0, of: column))) }
+        return { (row) throws(StoreError) in
+            guard let first = places.first, try !row.isNull(first.index) else { return nil }
             var record = RecordReader(row, places)
             return try read(&record)
         }
@@ -65,7 +101,7 @@ struct RecordReader: ~Copyable {
         _ name: String, sql: String? = nil
     ) throws(StoreError) -> Value {
         guard let row else {
-            asked.append(Columns.Declared(name: name, sql: sql, types: Value.types))
+            asked.append(Columns.Declared(name, sql: sql, as: Value.self))
             return Value.blank
         }
         guard next < places.count, places[next].name == name else { throw .malformedResult }
@@ -94,14 +130,21 @@ extension Row {
 protocol ColumnValue: Sendable {
     /// The types of PostgreSQL that are read as this.
     static var types: Set<Oid> { get }
+    /// The words of an enumeration; `nil` for what is none.
+    static var labels: [String]? { get }
     /// Any value, read where there is no row.
     static var blank: Self { get }
     /// `nil` for NULL.
     static func read(_ row: borrowing Row, _ column: Int) throws(StoreError) -> Self?
 }
 
+extension ColumnValue {
+    static var labels: [String]? { nil }
+}
+
 extension Optional: ColumnValue where Wrapped: ColumnValue {
     static var types: Set<Oid> { Wrapped.types }
+    static var labels: [String]? { Wrapped.labels }
     static var blank: Self { nil }
     static func read(_ row: borrowing Row, _ column: Int) throws(StoreError) -> Wrapped?? {
         .some(try Wrapped.read(row, column))
@@ -156,19 +199,22 @@ extension Double: ColumnValue {
 }
 extension Array: ColumnValue where Element: ColumnElement {
     static var types: Set<Oid> { Element.arrayTypes }
+    static var labels: [String]? { Element.elementLabels }
     static var blank: Self { [] }
     static func read(_ row: borrowing Row, _ column: Int) throws(StoreError) -> [Element]? {
         try Element.readArray(row, column)
     }
 }
 
-/// An enumeration is read from its text; a word that it does not know is a malformed result.
+/// An enumeration is read from its word, whether the database has the same enumeration or a text; a word that it does
+/// not know is a malformed result.
 extension ColumnValue where Self: RawRepresentable & CaseIterable, RawValue == String {
     static var types: Set<Oid> { String.types }
+    static var labels: [String]? { allCases.map(\.rawValue) }
     static var blank: Self { allCases[allCases.startIndex] }
     static func read(_ row: borrowing Row, _ column: Int) throws(StoreError) -> Self? {
-        guard let text = try row.textOrNil(column) else { return nil }
-        return try row.some(Self(rawValue: text))
+        guard let word = try row.wordOrNil(column) else { return nil }
+        return try row.some(Self(rawValue: word))
     }
 }
 
@@ -176,8 +222,24 @@ extension ColumnValue where Self: RawRepresentable & CaseIterable, RawValue == S
 protocol ColumnElement: Sendable {
     /// The types of PostgreSQL that are read as an array of this.
     static var arrayTypes: Set<Oid> { get }
+    /// The words of an enumeration; `nil` for what is none.
+    static var elementLabels: [String]? { get }
     /// `nil` for NULL.
     static func readArray(_ row: borrowing Row, _ column: Int) throws(StoreError) -> [Self]?
+}
+
+extension ColumnElement {
+    static var elementLabels: [String]? { nil }
+}
+
+/// Read as ``ColumnValue`` is.
+extension ColumnElement where Self: RawRepresentable & CaseIterable, RawValue == String {
+    static var arrayTypes: Set<Oid> { String.arrayTypes }
+    static var elementLabels: [String]? { allCases.map(\.rawValue) }
+    static func readArray(_ row: borrowing Row, _ column: Int) throws(StoreError) -> [Self]? {
+        guard let words = try row.wordsOrNil(column) else { return nil }
+        return try words.map { (word) throws(StoreError) in try row.some(Self(rawValue: word)) }
+    }
 }
 
 extension UInt8: ColumnElement {

@@ -89,7 +89,7 @@ extension FunctionCall where Result: ColumnValue {
         _ function: String, _ arguments: [Argument] = [], effect: Statement.Effect, payer: Statement.Payer = .realm
     ) {
         let value = Column<Result>(index: 0)
-        self.init(function, named: nil, arguments, effect, payer, [.init(name: nil, sql: nil, types: Result.types)]) {
+        self.init(function, named: nil, arguments, effect, payer, [Columns.Declared(nil, as: Result.self)]) {
             (row) throws(StoreError) in try row[value]
         }
     }

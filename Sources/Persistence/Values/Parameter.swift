@@ -30,6 +30,8 @@ public enum Parameter: Sendable, Equatable {
     case byteArrays([[UInt8]])
     /// `uuid[]`.
     case uuids([UUIDValue])
+    /// A word of an enumeration; the server decides which.
+    case word(String)
     /// JSON text for a `json` or `jsonb` place; the server decides which.
     case json(String)
 }

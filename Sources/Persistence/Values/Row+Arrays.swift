@@ -10,6 +10,13 @@ extension Row {
         }
     }
 
+    /// Words of an enumeration of the schema without NULL elements, or NULL.
+    borrowing func wordsOrNil(_ column: Int) throws(StoreError) -> [String]? {
+        guard let type = try value(column)?.type else { return nil }
+        guard type >= TypeOID.firstOfSchemas else { return try textsOrNil(column) }
+        return try array(column, type) { (memory) throws(StoreError) in try Self.text(memory) }
+    }
+
     /// `integer[]` without NULL elements.
     public borrowing func ints(_ column: Int) throws(StoreError) -> [Int32] { try some(intsOrNil(column)) }
     /// `integer[]` without NULL elements, or NULL.

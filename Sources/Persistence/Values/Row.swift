@@ -45,6 +45,12 @@ public struct Row: ~Copyable {
         }
     }
 
+    /// A word of an enumeration of the schema, a text, or NULL.
+    borrowing func wordOrNil(_ column: Int) throws(StoreError) -> String? {
+        guard let value = try value(column) else { return nil }
+        return value.type >= TypeOID.firstOfSchemas ? try Self.text(value.memory) : try textOrNil(column)
+    }
+
     /// `bytea`.
     public borrowing func bytes(_ column: Int) throws(StoreError) -> [UInt8] { try some(bytesOrNil(column)) }
     /// `bytea` or NULL.

@@ -29,4 +29,7 @@ enum TypeOID {
     static let varcharArray: Oid = 1015
     static let float8Array: Oid = 1022
     static let uuidArray: Oid = 2951
+    /// Types of a schema, as enumerations, have other numbers in each database, all from here on
+    /// (`FirstNormalObjectId`).
+    static let firstOfSchemas: Oid = 16384
 }

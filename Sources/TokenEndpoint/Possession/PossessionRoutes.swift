@@ -44,10 +44,10 @@ struct PossessionRoutes: Sendable {
                 entry, deviceID: deviceID.flatMap { UUIDValue($0) }, operatorToken: operatorToken,
                 source: exchange.source)
             var object = JSONWriter()
-            object.member("authId", facts.authId.description)
-            object.member("state", facts.state)
+            object.member("authId", facts.authID.description)
+            object.member("state", facts.state.rawValue)
             object.member("phoneNumberNeeded", facts.phone == nil)
-            object.member("channels", facts.channels)
+            object.member("channels", facts.channels.map(\.rawValue))
             object.member("sendsLeft", facts.sendsLeft)
             object.member("expiresIn", Int(facts.expiresIn))
             return Answer(json: object.finish())
@@ -57,28 +57,20 @@ struct PossessionRoutes: Sendable {
     private func send(_ exchange: Exchange, _ caller: PossessionCaller) async throws -> Answer {
         try await answering(exchange, caller) { body in
             guard let channel = try Self.text(body, "channel") else { throw PossessionFault.invalidRequest }
-            let typed = try Self.text(body, "phoneNumber").flatMap { $0.isEmpty ? nil : $0 }
-            let number = typed.flatMap { exchange.realm.possessionNumber($0) }
-            let entry = try await enter(caller, exchange, number)
-            guard typed == nil || number != nil else {
-                // A step that is not allowed is refused before an invalid number.
-                guard entry.facts.isOpened, entry.facts.kind != "none" else { throw PossessionRefusal.stepNotAllowed }
-                guard !entry.facts.isOver else { throw PossessionRefusal.transactionOver(state: entry.facts.state) }
-                guard entry.facts.channels.contains(channel) else { throw PossessionRefusal.channelNotAvailable }
-                throw PossessionRefusal.phoneNumberInvalid
-            }
+            let named = PossessionSteps.NamedNumber(try Self.text(body, "phoneNumber"), realm: exchange.realm)
+            let entry = try await enter(caller, exchange, named.number)
             let sent = try await steps.send(
-                entry, channel: channel, to: number, source: exchange.source,
+                entry, channel: channel, to: named, source: exchange.source,
                 locale: Language.preferred(in: exchange.request.headers[.acceptLanguage])?.tag)
             let policy = exchange.realm.possession
             var object = JSONWriter()
-            object.member("state", sent.facts.state)
-            object.member("channel", channel)
+            object.member("state", sent.facts.state.rawValue)
+            object.member("channel", sent.channel.rawValue)
             object.member("phoneNumber", MaskedPhone.text(sent.phone))
-            object.member("expiresIn", channel == "otp" ? policy.otpLifetime : policy.linkLifetime)
+            object.member("expiresIn", sent.channel == .otp ? policy.otpLifetime : policy.linkLifetime)
             object.member("resendAfter", Int(sent.facts.cooldown.rounded(.up)))
             object.member("sendsLeft", sent.facts.sendsLeft)
-            if channel == "otp" { object.member("triesLeft", sent.facts.triesLeft) }
+            if sent.channel == .otp { object.member("triesLeft", sent.facts.triesLeft) }
             object.member("matchNumber", sent.matchNumber)
             return Answer(json: object.finish())
         }
@@ -96,7 +88,7 @@ struct PossessionRoutes: Sendable {
                 saying: [Array(typed.utf8)])
             return try await forms.answer(form, exchange) {
                 let facts = try await steps.check(entry, code: TypedCode(typed))
-                return SentForms.Outcome(Self.state(facts.state), facts.state == "passed" ? .repetitions : .onlyThis)
+                return SentForms.Outcome(Self.state(facts.state), facts.state == .passed ? .repetitions : .onlyThis)
             }
         }
     }
@@ -109,15 +101,14 @@ struct PossessionRoutes: Sendable {
             }
             let entry = try await enter(caller, exchange)
             let topic = WaitTopic(.transaction, entry.facts.id, realm: exchange.realm.id)
-            let ends: Set<String> = ["passed", "failed", "redeemed", "required", "linked"]
-            guard wait > 0, !ends.contains(entry.facts.state) else { return Self.state(entry.facts.state) }
+            guard wait > 0, !entry.facts.state.endsWait else { return Self.state(entry.facts.state) }
             // No notification is sent when the transaction expires.
             let left = Int(entry.facts.expiresIn.rounded(.up)) + 1
             let held = try await room.hold(exchange, for: min(Int(wait), left)) {
                 let state = try await steps.state(of: entry)
-                return ends.contains(state) ? Poll.found(state) : .nothing(state, topic)
+                return state.endsWait ? Poll.found(state) : .nothing(state, topic)
             }
-            let isLate = Int(wait) >= left && !ends.contains(held.found)
+            let isLate = Int(wait) >= left && !held.found.endsWait
             let state = isLate ? try await steps.state(of: entry) : held.found
             return held.answer { _ in Self.state(state) }
         }
@@ -148,7 +139,7 @@ struct PossessionRoutes: Sendable {
             try await caller.device.using(in: exchange.realm) {
                 try await steps.cancel(caller.authID, proof: caller.proof, realm: exchange.realm)
             }
-            return Self.state("failed")
+            return Self.state(.failed)
         }
     }
 
@@ -193,9 +184,9 @@ struct PossessionRoutes: Sendable {
     /// What a header may carry.
     private static func isPlain(_ text: String) -> Bool { text.utf8.allSatisfy { (0x21...0x7E).contains($0) } }
 
-    private static func state(_ state: String) -> Answer {
+    private static func state(_ state: PossessionState) -> Answer {
         var object = JSONWriter(reserving: 32)
-        object.member("state", state)
+        object.member("state", state.rawValue)
         return Answer(json: object.finish())
     }
 }
@@ -226,7 +217,9 @@ extension PossessionRefusal {
         case .wrongKey: .possession(.forbidden, "wrong_key", "Another key opened this transaction.")
         case .stepNotAllowed: .possession(.forbidden, "step_not_allowed", "The step is not allowed now.")
         case .transactionOver(let state):
-            .possession(.conflict, "transaction_over", "The transaction is over.") { $0.member("state", state) }
+            .possession(.conflict, "transaction_over", "The transaction is over.") {
+                $0.member("state", state.rawValue)
+            }
         case .channelNotAvailable:
             .possession(.badRequest, "channel_not_available", "The channel is not available here.")
         case .channelUnavailable: .channelUnavailable

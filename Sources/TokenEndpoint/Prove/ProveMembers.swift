@@ -76,21 +76,24 @@ struct ProveMembers {
     }
 
     /// What `unify` and `start` begin. - Parameter kind: name of the member that says which kind.
-    func start(_ family: String, kind name: String, _ kinds: Set<String>) throws(ProveRefusal) -> Possessions.Request {
-        let kind = try required(name)
-        guard kinds.contains(kind) else { throw .invalid(name) }
+    func start(
+        _ family: PossessionFamily, kind name: String, _ kinds: Set<PossessionKind>
+    ) throws(ProveRefusal) -> Possessions.Request {
+        guard let kind = PossessionKind(rawValue: try required(name)), kinds.contains(kind) else {
+            throw .invalid(name)
+        }
         for name in ["dob", "ssn"] where body.has(name) { throw .invalid(name) }
         var detail = PossessionDetail(family: family)
         detail.target = try target(kind)
         detail.retries = try flag("allowOTPRetry")
-        if family == "unify" {
+        if family == .unify {
             detail.rebind = try flag("rebind")
             detail.checkReputation = try flag("checkReputation")
             _ = try flag("mobileAuthEnabled")
-            detail.deviceId = try uuid("deviceId")?.description
-            detail.requestId = try requestID()
-            detail.humanId = try label("clientHumanId")
-            detail.customerId = try label("clientCustomerId")
+            detail.deviceID = try uuid("deviceId")
+            detail.requestID = try requestID()
+            detail.humanID = try label("clientHumanId")
+            detail.customerID = try label("clientCustomerId")
         }
         if let text = try text("smsMessage"), !text.isEmpty {
             guard PossessionLink.isMessage(text, mayBeLink: detail.target != nil, realm: realm) else {
@@ -104,7 +107,7 @@ struct ProveMembers {
         }
         var request = Possessions.Request(kind: kind, detail: detail)
         request.phone = try phone()
-        if family == "unify" { request.proveID = try uuid("proveId") }
+        if family == .unify { request.proveID = try uuid("proveId") }
         if let text = try text("emailAddress"), !text.isEmpty {
             guard let address = EmailAddress(text) else { throw .invalid("emailAddress") }
             request.email = address.text
@@ -113,9 +116,9 @@ struct ProveMembers {
     }
 
     /// `finalTargetUrl`: a URL at a registered web origin of the client.
-    private func target(_ kind: String) throws(ProveRefusal) -> String? {
+    private func target(_ kind: PossessionKind) throws(ProveRefusal) -> String? {
         guard let text = try text("finalTargetUrl"), !text.isEmpty else {
-            if kind == "desktop" { throw .absent("finalTargetUrl") }
+            if kind == .desktop { throw .absent("finalTargetUrl") }
             return nil
         }
         let isPlain = text.utf8.allSatisfy { byte in

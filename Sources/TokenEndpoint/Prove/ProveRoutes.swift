@@ -17,14 +17,14 @@ struct ProveRoutes: Sendable {
                 "/v3/unify",
                 [
                     .post: .service(bearer, ProveRefusal.self) {
-                        try await start($0, $1, "unify", kind: "possessionType", ["mobile", "desktop", "none"])
+                        try await start($0, $1, .unify, kind: "possessionType", [.mobile, .desktop, .none])
                     }
                 ]),
             Route(
                 "/v3/start",
                 [
                     .post: .service(bearer, ProveRefusal.self) {
-                        try await start($0, $1, "start", kind: "flowType", ["mobile", "desktop"])
+                        try await start($0, $1, .start, kind: "flowType", [.mobile, .desktop])
                     }
                 ]),
             Route("/v3/unify-status", [.post: .service(bearer, ProveRefusal.self) { try await status($0, $1) }]),
@@ -53,7 +53,8 @@ struct ProveRoutes: Sendable {
     }
 
     private func start(
-        _ exchange: Exchange, _ caller: ServiceCaller, _ family: String, kind: String, _ kinds: Set<String>
+        _ exchange: Exchange, _ caller: ServiceCaller, _ family: PossessionFamily, kind: String,
+        _ kinds: Set<PossessionKind>
     ) async throws -> Answer {
         try await answering(exchange, caller) { client, members in
             let request = try members.start(family, kind: kind, kinds)
@@ -61,10 +62,9 @@ struct ProveRoutes: Sendable {
             var object = JSONWriter(reserving: 768)
             object.member("authToken", started.authToken)
             object.member("correlationId", started.correlationID.description)
-            if family == "unify" {
-                object.member("success", "pending")
-            } else {
-                object.member("next", json: Self.again)
+            switch family {
+            case .unify: object.member("success", "pending")
+            case .start: object.member("next", json: Self.again)
             }
             return Answer(json: object.finish())
         }
@@ -77,7 +77,7 @@ struct ProveRoutes: Sendable {
         try await answering(exchange, caller) { client, members in
             let requestID = try members.requestID()
             let id = try members.correlation()
-            return Self.unified(try await facts(id, of: "unify", client, exchange), requestID)
+            return Self.unified(try await facts(id, of: .unify, client, exchange), requestID)
         }
     }
 
@@ -87,7 +87,7 @@ struct ProveRoutes: Sendable {
             guard let phone = try members.phone() else { throw ProveRefusal.invalid("phoneNumber") }
             let requestID = try members.requestID()
             let id = try members.correlation()
-            _ = try await facts(id, of: "unify", client, exchange)
+            _ = try await facts(id, of: .unify, client, exchange)
             guard client.permissions.contains("cap:assert-possession") else { throw ProveRefusal.forbidden }
             switch try await possessions.bind(id, to: phone, client: client, realm: exchange.realm) {
             case .bound(let facts): return Self.unified(facts, requestID)
@@ -99,13 +99,13 @@ struct ProveRoutes: Sendable {
 
     private func validate(_ exchange: Exchange, _ caller: ServiceCaller) async throws -> Answer {
         try await answering(exchange, caller) { client, members in
-            let facts = try await facts(try members.correlation(), of: "start", client, exchange)
+            let facts = try await facts(try members.correlation(), of: .start, client, exchange)
             var object = JSONWriter(reserving: 256)
-            object.member("success", facts.isPassed)
+            object.member("success", facts.state.isPassed)
             object.member("challengeMissing", false)
-            object.member("next", json: facts.isPassed ? Self.done : Self.again)
-            if facts.isPassed { object.member("phoneNumber", facts.phone) }
-            if let evaluation = facts.evaluation { object.member("evaluation", json: evaluation) }
+            object.member("next", json: facts.state.isPassed ? Self.done : Self.again)
+            if facts.state.isPassed { object.member("phoneNumber", facts.phone) }
+            if let evaluation = facts.evaluation { object.member("evaluation", json: evaluation.json) }
             if facts.isTest { object.member("testNumber", true) }
             return Answer(json: object.finish())
         }
@@ -126,7 +126,7 @@ struct ProveRoutes: Sendable {
 
     /// A transaction of the right family of calls.
     private func facts(
-        _ id: UUIDValue, of family: String, _ client: Client, _ exchange: Exchange
+        _ id: UUIDValue, of family: PossessionFamily, _ client: Client, _ exchange: Exchange
     ) async throws -> PossessionFacts {
         guard let facts = try await possessions.status(id, client: client, realm: exchange.realm) else {
             throw ProveRefusal.correlation
@@ -139,12 +139,12 @@ struct ProveRoutes: Sendable {
     private static func unified(_ facts: PossessionFacts, _ requestID: String?) -> Answer {
         var object = JSONWriter(reserving: 384)
         object.member("success", facts.success)
-        if facts.isPassed { object.member("phoneNumber", facts.phone) }
-        object.member("clientHumanId", facts.humanId)
-        object.member("clientRequestId", requestID ?? facts.requestId)
-        if facts.isPassed, facts.kind != "desktop" { object.member("deviceId", facts.deviceId?.description) }
-        if let evaluation = facts.evaluation { object.member("evaluation", json: evaluation) }
-        if facts.isPassed { object.member("proveId", facts.proveId?.description) }
+        if facts.state.isPassed { object.member("phoneNumber", facts.phone) }
+        object.member("clientHumanId", facts.humanID)
+        object.member("clientRequestId", requestID ?? facts.requestID)
+        if facts.state.isPassed, facts.kind != .desktop { object.member("deviceId", facts.deviceID?.description) }
+        if let evaluation = facts.evaluation { object.member("evaluation", json: evaluation.json) }
+        if facts.state.isPassed { object.member("proveId", facts.proveID?.description) }
         if facts.isTest { object.member("testNumber", true) }
         return Answer(json: object.finish())
     }
@@ -165,39 +165,35 @@ struct ProveRoutes: Sendable {
 
 extension PossessionFacts {
     /// `success` of the `unify` family.
-    var success: String {
+    fileprivate var success: String {
         switch state {
-        case "passed", "redeemed": "true"
-        case "required": "possession_required"
-        case "failed": "false"
-        default: "pending"
+        case .passed, .redeemed: "true"
+        case .required: "possession_required"
+        case .failed: "false"
+        case .open, .sent, .linked: "pending"
         }
     }
+}
 
-    /// `evaluation`: what decided; `nil` while nothing has. Every member is an object.
-    var evaluation: [UInt8]? {
-        var parts: [String] = []
-        let codes = (reason ?? "").split(separator: " ").map(String.init)
-        func part(_ name: String, _ result: String, _ codes: [String]) -> String {
-            let reasons = codes.compactMap { code in Self.texts[code].map { #""\#(code)":"\#($0)""# } }
-            let failures = reasons.isEmpty ? "" : #","failureReasons":{"# + reasons.joined(separator: ",") + "}"
-            return #""\#(name)":{"result":"\#(result)"\#(failures)}"#
-        }
-        if isPassed {
-            parts.append(part("authentication", "pass", codes))
-        } else if state == "failed" || state == "required" && !codes.isEmpty {
-            parts.append(part("authentication", "fail", codes))
-        }
-        if risk == "allow" { parts.append(part("risk", "pass", [])) }
-        if risk == "deny" { parts.append(part("risk", "fail", ["9200"])) }
-        return parts.isEmpty ? nil : Array("{\(parts.joined(separator: ","))}".utf8)
+extension PossessionEvaluation {
+    /// `evaluation`: each member is an object.
+    fileprivate var json: [UInt8] {
+        var object = JSONWriter(reserving: 192)
+        if let authentication { object.member("authentication", json: authentication.json) }
+        if let risk { object.member("risk", json: risk.json) }
+        return object.finish()
     }
+}
 
-    private static let texts = [
-        "9100": "Phone possession incomplete.", "9101": "Phone number doesn't match Prove Key. Rebind required.",
-        "9200": "The risk provider refused.", "9201": "The risk provider did not answer.",
-        "9202": "The SIM was changed lately.", "9203": "Passed without number match.",
-        "9210": "No tries are left for this code.", "9211": "No more messages can be sent.",
-        "9212": "The number did not match.",
-    ]
+extension PossessionEvaluation.Verdict {
+    fileprivate var json: [UInt8] {
+        var object = JSONWriter(reserving: 160)
+        object.member("result", isPassed ? "pass" : "fail")
+        if !reasons.isEmpty {
+            var texts = JSONWriter(reserving: 128)
+            for reason in reasons { texts.member(named: reason.rawValue, reason.text) }
+            object.member("failureReasons", json: texts.finish())
+        }
+        return object.finish()
+    }
 }

@@ -1,7 +1,8 @@
 -- The life of a device request: which state leads to which, and the one statement that changes it.
 SET LOCAL ROLE postern_owner;
 
-CREATE OR REPLACE FUNCTION postern.may_follow(p_state text, p_next text) RETURNS boolean
+CREATE OR REPLACE FUNCTION postern.may_follow(
+    p_state postern.device_request_state, p_next postern.device_request_state) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE p_state
     WHEN 'open' THEN p_next IN ('sent', 'passed', 'required', 'failed')
@@ -15,7 +16,8 @@ COMMENT ON FUNCTION postern.may_follow IS
 
 -- p_from: the states that it may be in. The caller that gets a row has won; every other one gets none.
 CREATE OR REPLACE FUNCTION postern.move_device_request(
-    p_realm uuid, p_id uuid, p_from text[], p_to text, p_reason text DEFAULT NULL)
+    p_realm uuid, p_id uuid, p_from postern.device_request_state[], p_to postern.device_request_state,
+    p_reason text DEFAULT NULL)
 RETURNS SETOF postern.device_request
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -30,7 +32,7 @@ $$;
 COMMENT ON FUNCTION postern.move_device_request IS
     'Changes the state of a live device request, for one of any number of callers at once';
 
-CREATE OR REPLACE FUNCTION postern.state_of(t postern.device_request) RETURNS text
+CREATE OR REPLACE FUNCTION postern.state_of(t postern.device_request) RETURNS postern.device_request_state
 LANGUAGE sql STABLE
 RETURN CASE WHEN t.state NOT IN ('passed', 'failed', 'redeemed') AND t.expires_at <= now() THEN 'failed'
             ELSE t.state END;

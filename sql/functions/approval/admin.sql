@@ -57,7 +57,7 @@ Example: SELECT admin.resume_approvals(''acme'', id) FROM admin.users
 
 -- hint is left out: it may be an address of somebody without an account.
 CREATE OR REPLACE VIEW admin.approvals AS
-SELECT r.slug AS realm, t.id, c.client_id, t.user_id, t.event, postern.state_of(t) AS state, t.reason, t.is_shown,
+SELECT r.slug AS realm, t.id, c.client_id, t.user_id, t.event, postern.state_of(t)::text AS state, t.reason, t.is_shown,
        t.decision, t.source, t.created_at, t.expires_at, t.resolved_at, t.decided_at, t.decided_by
   FROM postern.device_request AS t JOIN postern.realm AS r ON r.id = t.realm_id
   LEFT JOIN postern.client AS c ON c.realm_id = t.realm_id AND c.id = t.client

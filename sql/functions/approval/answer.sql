@@ -46,7 +46,8 @@ BEGIN
     v_decision := CASE WHEN p_decision = 'approve' AND v_asked.match_number <> p_match_number THEN 'number_mismatch'
                        ELSE p_decision END;
     PERFORM FROM postern.move_device_request(
-        p_realm, p_approval, '{open}', CASE v_decision WHEN 'approve' THEN 'passed' ELSE 'failed' END);
+        p_realm, p_approval, '{open}',
+        (CASE v_decision WHEN 'approve' THEN 'passed' ELSE 'failed' END)::postern.device_request_state);
     IF FOUND THEN
         PERFORM postern.record_answer(v_asked, v_device, v_decision, p_source);
     END IF;

@@ -44,7 +44,7 @@ BEGIN
                poll_interval = CASE WHEN v_early THEN least(t.poll_interval + 5, 60) ELSE t.poll_interval END
          WHERE t.realm_id = p_realm AND t.id = p_id;
     ELSIF outcome = 'refused' THEN
-        reason := coalesce(reason, v_asked.state, 'unknown');
+        reason := coalesce(reason, v_asked.state::text, 'unknown');
     END IF;
 END
 $$;

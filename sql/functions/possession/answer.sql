@@ -5,7 +5,7 @@ SET LOCAL ROLE postern_owner;
 -- passed, linked, failed (wrong number, or denied), number_due (nothing changed), gone (dead or unknown).
 CREATE OR REPLACE FUNCTION postern.answer_possession_link(
     p_realm uuid, p_link_hash bytea, p_denies boolean, p_number text, p_return_hash bytea,
-    OUT outcome text, OUT target text, OUT auth_id uuid)
+    OUT outcome postern.possession_answered, OUT target text, OUT auth_id uuid)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 #variable_conflict use_column
@@ -24,13 +24,14 @@ BEGIN
     target := v_asked.detail ->> 'target';
     auth_id := v_asked.auth_id;
     IF p_denies OR v_asked.match_number IS NOT NULL AND p_number <> v_asked.match_number THEN
-        PERFORM postern.fail_possession(p_realm, v_asked.id, '{sent}', '9100 9212');
+        PERFORM postern.fail_possession(p_realm, v_asked.id, '{sent}', '{9100,9212}');
         outcome := 'failed';
     ELSIF v_asked.kind = 'desktop' AND v_asked.match_number IS NOT NULL AND p_number IS NULL THEN
         outcome := 'number_due';
     ELSIF v_asked.kind = 'desktop' THEN
         PERFORM postern.pass_possession(p_realm, v_asked.id, '{sent}', 'link',
-                                        CASE WHEN v_asked.match_number IS NULL THEN '9203' END);
+                                        CASE WHEN v_asked.match_number IS NULL
+                                             THEN '{9203}'::postern.possession_reason[] END);
         outcome := 'passed';
     ELSE
         PERFORM postern.move_device_request(p_realm, v_asked.id, '{sent}', 'linked');
@@ -48,7 +49,8 @@ GRANT EXECUTE ON FUNCTION postern.answer_possession_link TO postern_app;
 -- A backend says which number the key belongs to, which may be another one than it started with. Outcomes: bound (also
 -- said again), unknown, step.
 CREATE OR REPLACE FUNCTION postern.bind_possession(
-    p_realm uuid, p_client uuid, p_id uuid, p_phone text, OUT outcome text, OUT facts text)
+    p_realm uuid, p_client uuid, p_id uuid, p_phone text,
+    OUT outcome postern.possession_bound, OUT facts postern.possession_facts)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
@@ -75,8 +77,8 @@ BEGIN
     ELSE
         outcome := 'step';
     END IF;
-    SELECT postern.possession_facts(t, NULL, NULL) INTO facts
-      FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id;
+    facts := (SELECT postern.possession_facts(t, NULL, NULL)
+                FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id);
 END
 $$;
 COMMENT ON FUNCTION postern.bind_possession IS

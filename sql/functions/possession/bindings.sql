@@ -119,9 +119,9 @@ CREATE OR REPLACE FUNCTION postern.end_possessions(p_realm uuid, p_phone text, p
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_states text[] := '{open,sent,linked,required}';
+    v_states postern.device_request_state[] := '{open,sent,linked,required}';
 BEGIN
-    PERFORM postern.fail_possession(p_realm, t.id, v_states, '9100')
+    PERFORM postern.fail_possession(p_realm, t.id, v_states, '{9100}')
        FROM postern.device_request AS t
       WHERE t.realm_id = p_realm AND t.phone = p_phone AND t.kind <> 'approval' AND t.state = ANY (v_states)
         AND (p_test_of IS NULL OR t.is_test AND t.client = p_test_of);

@@ -3,7 +3,8 @@ SET LOCAL ROLE postern_owner;
 
 -- For one caller of any number at once; the others get false. p_by: code, link, key, operator, bind, test.
 CREATE OR REPLACE FUNCTION postern.pass_possession(
-    p_realm uuid, p_id uuid, p_from text[], p_by text, p_reason text DEFAULT NULL) RETURNS boolean
+    p_realm uuid, p_id uuid, p_from postern.device_request_state[], p_by text,
+    p_reasons postern.possession_reason[] DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -11,7 +12,8 @@ DECLARE
     v_device uuid;
     v_stamp uuid;
 BEGIN
-    SELECT t.* INTO v_passed FROM postern.move_device_request(p_realm, p_id, p_from, 'passed', p_reason) AS t;
+    SELECT t.* INTO v_passed
+      FROM postern.move_device_request(p_realm, p_id, p_from, 'passed', array_to_string(p_reasons, ' ')) AS t;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
@@ -51,22 +53,23 @@ BEGIN
     END IF;
     INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
     VALUES (p_realm, 'possession_passed', v_passed.client, v_passed.source,
-            jsonb_strip_nulls(jsonb_build_object('correlation_id', p_id, 'by', p_by,
-                                                 'codes', string_to_array(p_reason, ' '))));
+            jsonb_strip_nulls(jsonb_build_object('correlation_id', p_id, 'by', p_by, 'codes', p_reasons)));
     PERFORM postern.wake(p_realm, 'transaction', p_id);
     RETURN true;
 END
 $$;
 COMMENT ON FUNCTION postern.pass_possession IS 'A number is proven: binds the key, and says so to who waits';
 
-CREATE OR REPLACE FUNCTION postern.fail_possession(p_realm uuid, p_id uuid, p_from text[], p_reason text)
+CREATE OR REPLACE FUNCTION postern.fail_possession(
+    p_realm uuid, p_id uuid, p_from postern.device_request_state[], p_reasons postern.possession_reason[])
 RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 DECLARE
     v_failed postern.device_request;
 BEGIN
-    SELECT t.* INTO v_failed FROM postern.move_device_request(p_realm, p_id, p_from, 'failed', p_reason) AS t;
+    SELECT t.* INTO v_failed
+      FROM postern.move_device_request(p_realm, p_id, p_from, 'failed', array_to_string(p_reasons, ' ')) AS t;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
@@ -77,7 +80,7 @@ BEGIN
     PERFORM postern.supersede_message(p_realm, v_failed.message);
     INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
     VALUES (p_realm, 'possession_failed', v_failed.client, v_failed.source,
-            jsonb_build_object('correlation_id', p_id, 'codes', string_to_array(v_failed.reason, ' ')));
+            jsonb_build_object('correlation_id', p_id, 'codes', p_reasons));
     PERFORM postern.wake(p_realm, 'transaction', p_id);
     RETURN true;
 END
@@ -90,7 +93,7 @@ LANGUAGE plpgsql
 AS $$
 BEGIN
     IF t.test_outcome = 'fail' THEN
-        PERFORM postern.fail_possession(t.realm_id, t.id, '{open,sent,linked}', '9100');
+        PERFORM postern.fail_possession(t.realm_id, t.id, '{open,sent,linked}', '{9100}');
     ELSIF t.kind = 'none' THEN
         PERFORM postern.move_device_request(t.realm_id, t.id, '{open}', 'required');
     ELSE
@@ -104,8 +107,9 @@ COMMENT ON FUNCTION postern.settle_test_number IS 'Passes or fails the transacti
 -- p_risk: deny, unavailable (and required), allow, or unknown; NULL: not asked yet. p_verified: the operator
 -- knows that the number is this phone's. Outcomes: ok, wrong_key.
 CREATE OR REPLACE FUNCTION postern.open_possession(
-    p_realm uuid, p_id uuid, p_key bytea, p_public_key bytea, p_device_id uuid, p_source text, p_risk text,
-    p_verified boolean, OUT outcome text, OUT facts text)
+    p_realm uuid, p_id uuid, p_key bytea, p_public_key bytea, p_device_id uuid, p_source text,
+    p_risk postern.possession_risk, p_verified boolean,
+    OUT outcome postern.possession_opened, OUT facts postern.possession_facts)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
@@ -140,14 +144,15 @@ BEGIN
          WHERE t.realm_id = p_realm AND t.id = p_id;
         PERFORM postern.decide_opened(v_before, p_risk, p_verified);
     END IF;
-    SELECT postern.possession_facts(t, p_key, NULL) INTO facts
-      FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id;
+    facts := (SELECT postern.possession_facts(t, p_key, NULL)
+                FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id);
 END
 $$;
 COMMENT ON FUNCTION postern.open_possession IS 'Pins the key of the app, which may prove the number by itself';
 GRANT EXECUTE ON FUNCTION postern.open_possession TO postern_app;
 
-CREATE OR REPLACE FUNCTION postern.decide_opened(t postern.device_request, p_risk text, p_verified boolean) RETURNS void
+CREATE OR REPLACE FUNCTION postern.decide_opened(
+    t postern.device_request, p_risk postern.possession_risk, p_verified boolean) RETURNS void
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -155,8 +160,9 @@ DECLARE
     v_phone text;
 BEGIN
     IF p_risk IN ('deny', 'unavailable') THEN
-        PERFORM postern.fail_possession(t.realm_id, t.id, '{open}',
-                                        CASE p_risk WHEN 'deny' THEN '9100 9200' ELSE '9100 9201' END);
+        PERFORM postern.fail_possession(
+            t.realm_id, t.id, '{open}',
+            (CASE p_risk WHEN 'deny' THEN '{9100,9200}' ELSE '{9100,9201}' END)::postern.possession_reason[]);
         RETURN;
     ELSIF t.kind = 'desktop' THEN
         RETURN;
@@ -169,7 +175,7 @@ BEGIN
         UPDATE postern.device_request AS x SET phone = v_phone WHERE x.realm_id = t.realm_id AND x.id = t.id;
         PERFORM postern.pass_possession(t.realm_id, t.id, '{open}', 'key');
     ELSIF v_phone IS NOT NULL AND t.kind = 'mobile' THEN
-        PERFORM postern.fail_possession(t.realm_id, t.id, '{open}', '9100 9101');
+        PERFORM postern.fail_possession(t.realm_id, t.id, '{open}', '{9100,9101}');
     ELSIF t.kind = 'none' THEN
         PERFORM postern.move_device_request(t.realm_id, t.id, '{open}', 'required',
                                          CASE WHEN v_phone IS NOT NULL THEN '9101' END),

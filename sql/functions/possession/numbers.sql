@@ -119,8 +119,8 @@ admin.delete_identifier.
 Example: SELECT admin.erase_phone(''acme'', ''+4366412345678'');';
 
 CREATE OR REPLACE VIEW admin.possessions AS
-SELECT r.slug AS realm, t.id AS correlation_id, t.kind, postern.state_of(t) AS state, t.reason AS codes, c.client_id,
-       '···' || right(t.phone, 4) AS phone, t.created_at, t.expires_at, t.ended_at, t.sends, t.tries,
+SELECT r.slug AS realm, t.id AS correlation_id, t.kind, postern.state_of(t)::text AS state, t.reason AS codes,
+       c.client_id, '···' || right(t.phone, 4) AS phone, t.created_at, t.expires_at, t.ended_at, t.sends, t.tries,
        t.device_id, t.is_test
   FROM postern.device_request AS t JOIN postern.realm AS r ON r.id = t.realm_id
   LEFT JOIN postern.client AS c ON c.realm_id = t.realm_id AND c.id = t.client

@@ -1,17 +1,17 @@
 -- Possession of a phone number: the message to it, the code, and what the app says about its link.
 SET LOCAL ROLE postern_owner;
 
--- p_risk, p_swapped: what providers said of this number; p_swapped NULL: nobody was asked. Everything is looked at
--- again under the row's lock, permits last, and the message is counted before it is queued. What waited for the lock
--- began before the message that it finds, so its age is told by the clock. Outcomes: sent, failed (a
--- provider refuses), settled (a test number with a certain end), step (not open), too_soon, send_limit, phone_limit,
--- no_change (another number is not allowed), rate_limited.
+-- p_risk, p_swapped: what providers said of this number; p_swapped NULL: nothing is known against it. Everything is
+-- looked at again under the row's lock, permits last, and the message is counted before it is queued. Outcomes: sent,
+-- failed (a provider refuses), settled (a test number with a certain end), refused (refusal says why), rate_limited.
 CREATE OR REPLACE FUNCTION postern.send_possession(
-    p_realm uuid, p_id uuid, p_key bytea, p_channel text, p_phone text, p_region text, p_salt bytea, p_keyed bytea,
-    p_code_key bytea, p_link_hash bytea, p_match text, p_risk text, p_swapped text, p_mail_id uuid, p_payload bytea,
+    p_realm uuid, p_id uuid, p_key bytea, p_channel postern.possession_channel, p_phone text, p_region text,
+    p_salt bytea, p_keyed bytea, p_code_key bytea, p_link_hash bytea, p_match text,
+    p_risk postern.possession_risk, p_swapped postern.possession_sim, p_mail_id uuid, p_payload bytea,
     p_template text, p_app text, p_locale text,
     p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-    OUT outcome text, OUT facts text, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
+    OUT outcome postern.possession_sent, OUT refusal postern.possession_refusal,
+    OUT facts postern.possession_facts, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
@@ -23,26 +23,17 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT t.* INTO v_before FROM postern.device_request AS t
      WHERE t.realm_id = p_realm AND t.id = p_id AND t.key = p_key FOR NO KEY UPDATE;
-    SELECT k.possession_phone_change AS may_change, coalesce(p.sends, 3) AS sends, r.possession_otp_lifetime,
-           r.possession_link_lifetime, r.possession_resend_cooldown
-      INTO v_settings
-      FROM postern.realm AS r JOIN postern.client AS k ON k.realm_id = r.id AND k.id = v_before.client
-      LEFT JOIN postern.phone_policy AS p ON p.realm_id = r.id
-     WHERE r.id = p_realm;
+    SELECT r.possession_otp_lifetime, r.possession_link_lifetime INTO v_settings
+      FROM postern.realm AS r WHERE r.id = p_realm;
     v_changes := v_before.phone IS DISTINCT FROM p_phone;
-    outcome := CASE
-        WHEN v_before.id IS NULL OR v_before.opened_at IS NULL OR v_before.kind = 'none'
-            OR postern.state_of(v_before) NOT IN ('open', 'sent', 'linked') THEN 'step'
-        WHEN v_changes AND v_before.phone IS NOT NULL AND NOT v_settings.may_change THEN 'no_change'
-        WHEN v_changes AND v_before.numbers >= 3 THEN 'phone_limit'
-        WHEN v_before.sent_at + v_settings.possession_resend_cooldown > clock_timestamp() THEN 'too_soon'
-        WHEN v_before.sends >= v_settings.sends THEN 'send_limit' END;
-    IF outcome = 'send_limit' THEN
+    refusal := postern.send_refusal(v_before, p_phone);
+    IF refusal = 'send_limit' THEN
         UPDATE postern.device_request AS t SET detail = t.detail || '{"send_refused": true}'
          WHERE t.realm_id = p_realm AND t.id = p_id;
     END IF;
-    IF outcome IS NOT NULL THEN
-        SELECT postern.possession_facts(v_before, p_key, NULL) INTO facts;
+    IF refusal IS NOT NULL THEN
+        outcome := 'refused';
+        facts := postern.possession_facts(v_before, p_key, NULL);
         RETURN;
     END IF;
     v_test := postern.test_number_of(p_realm, v_before.client, p_phone);
@@ -65,8 +56,10 @@ BEGIN
         PERFORM postern.settle_test_number(v_before);
         outcome := 'settled';
     ELSIF p_risk IN ('deny', 'unavailable') OR p_swapped IN ('swapped', 'unavailable') THEN
-        PERFORM postern.fail_possession(p_realm, p_id, '{open,sent,linked}', '9100 ' || CASE
-            WHEN p_risk = 'deny' THEN '9200' WHEN p_swapped = 'swapped' THEN '9202' ELSE '9201' END);
+        PERFORM postern.fail_possession(
+            p_realm, p_id, '{open,sent,linked}', ARRAY['9100', CASE
+                WHEN p_risk = 'deny' THEN '9200' WHEN p_swapped = 'swapped' THEN '9202'
+                ELSE '9201' END]::postern.possession_reason[]);
         outcome := 'failed';
     ELSE
         PERFORM postern.move_device_request(p_realm, p_id, '{open,sent,linked}', 'sent');
@@ -96,8 +89,8 @@ BEGIN
         VALUES (p_realm, 'possession_sent', v_before.client, v_before.source,
                 jsonb_build_object('correlation_id', p_id, 'channel', p_channel));
     END IF;
-    SELECT postern.possession_facts(t, p_key, NULL) INTO facts
-      FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id;
+    facts := (SELECT postern.possession_facts(t, p_key, NULL)
+                FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id);
 END
 $$;
 COMMENT ON FUNCTION postern.send_possession IS 'Counts and queues a code or link to the number that is to be proven';
@@ -107,7 +100,8 @@ GRANT EXECUTE ON FUNCTION postern.send_possession TO postern_app;
 -- hundred wrong codes answers as a wrong code does. p_test_keyed: the code under the keys of test numbers, of a
 -- transaction that is for one: its own code is no one's. Outcomes: passed, wrong, failed (the last try), step.
 CREATE OR REPLACE FUNCTION postern.check_possession(
-    p_realm uuid, p_id uuid, p_key bytea, p_keyed bytea[], p_test_keyed bytea[], OUT outcome text, OUT facts text)
+    p_realm uuid, p_id uuid, p_key bytea, p_keyed bytea[], p_test_keyed bytea[],
+    OUT outcome postern.possession_checked, OUT facts postern.possession_facts)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
@@ -150,13 +144,13 @@ BEGIN
             END IF;
             outcome := 'wrong';
             IF v_tried.tries >= v_tries THEN
-                PERFORM postern.fail_possession(p_realm, p_id, '{sent}', '9100 9210');
+                PERFORM postern.fail_possession(p_realm, p_id, '{sent}', '{9100,9210}');
                 outcome := 'failed';
             END IF;
         END IF;
     END IF;
-    SELECT postern.possession_facts(t, p_key, NULL) INTO facts
-      FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id;
+    facts := (SELECT postern.possession_facts(t, p_key, NULL)
+                FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id);
 END
 $$;
 COMMENT ON FUNCTION postern.check_possession IS 'Counts a try at the code of a transaction, and compares it';
@@ -164,7 +158,8 @@ GRANT EXECUTE ON FUNCTION postern.check_possession TO postern_app;
 
 -- The app brings back what the link gave it. Outcomes: passed, unknown (wrong, used or old), step.
 CREATE OR REPLACE FUNCTION postern.finish_possession(
-    p_realm uuid, p_id uuid, p_key bytea, p_return_hash bytea, OUT outcome text, OUT facts text)
+    p_realm uuid, p_id uuid, p_key bytea, p_return_hash bytea,
+    OUT outcome postern.possession_finished, OUT facts postern.possession_facts)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
@@ -178,8 +173,8 @@ BEGIN
     outcome := CASE
         WHEN v_returned AND postern.pass_possession(p_realm, p_id, '{linked}', 'link') THEN 'passed'
         ELSE 'unknown' END;
-    SELECT postern.possession_facts(t, p_key, NULL) INTO facts
-      FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id;
+    facts := (SELECT postern.possession_facts(t, p_key, NULL)
+                FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id);
 END
 $$;
 COMMENT ON FUNCTION postern.finish_possession IS 'Passes a transaction by what its link gave to the app on the phone';
@@ -193,7 +188,7 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     RETURN EXISTS (SELECT FROM postern.device_request AS t
                     WHERE t.realm_id = p_realm AND t.id = p_id AND t.key = p_key)
-        AND postern.fail_possession(p_realm, p_id, '{open,sent,linked,required}', '9100');
+        AND postern.fail_possession(p_realm, p_id, '{open,sent,linked,required}', '{9100}');
 END
 $$;
 COMMENT ON FUNCTION postern.cancel_possession IS 'The person gives up; false when the transaction is over';
@@ -203,18 +198,20 @@ GRANT EXECUTE ON FUNCTION postern.cancel_possession TO postern_app;
 
 -- Outcomes: gone (no such transaction), wrong_key, and those of finish_possession.
 CREATE OR REPLACE FUNCTION postern.finish_possession_by_proof(
-    p_realm uuid, p_auth_id uuid, p_return_hash bytea, OUT outcome text, OUT facts text)
+    p_realm uuid, p_auth_id uuid, p_return_hash bytea,
+    OUT outcome postern.possession_finished, OUT facts postern.possession_facts)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
     v_entered record;
+    v_finished record;
 BEGIN
     v_entered := postern.enter_possession(p_realm, p_auth_id, NULL);
-    outcome := CASE v_entered.outcome WHEN 'unknown' THEN 'gone' ELSE v_entered.outcome END;
-    IF outcome = 'ok' THEN
-        SELECT f.outcome, f.facts INTO outcome, facts
-          FROM postern.finish_possession(p_realm, (v_entered.facts::jsonb ->> 'id')::uuid, postern.proof_key(),
-                                         p_return_hash) AS f;
+    outcome := CASE v_entered.outcome WHEN 'unknown' THEN 'gone' WHEN 'wrong_key' THEN 'wrong_key' END;
+    IF outcome IS NULL THEN
+        v_finished := postern.finish_possession(p_realm, (v_entered.facts).id, postern.proof_key(), p_return_hash);
+        outcome := v_finished.outcome;
+        facts := v_finished.facts;
     END IF;
 END
 $$;
@@ -224,7 +221,8 @@ GRANT EXECUTE ON FUNCTION postern.finish_possession_by_proof TO postern_app;
 
 -- Outcomes: gone, wrong_key, step (never opened), cancelled, over.
 CREATE OR REPLACE FUNCTION postern.cancel_possession_by_proof(
-    p_realm uuid, p_auth_id uuid, OUT outcome text, OUT facts text)
+    p_realm uuid, p_auth_id uuid,
+    OUT outcome postern.possession_cancelled, OUT facts postern.possession_facts)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
@@ -233,16 +231,16 @@ DECLARE
 BEGIN
     v_entered := postern.enter_possession(p_realm, p_auth_id, NULL);
     IF v_entered.outcome <> 'ok' THEN
-        outcome := CASE v_entered.outcome WHEN 'unknown' THEN 'gone' ELSE v_entered.outcome END;
+        outcome := CASE v_entered.outcome WHEN 'unknown' THEN 'gone' ELSE 'wrong_key' END;
         RETURN;
     END IF;
-    v_id := v_entered.facts::jsonb ->> 'id';
+    v_id := (v_entered.facts).id;
     outcome := CASE
-        WHEN NOT (v_entered.facts::jsonb ->> 'is_opened')::boolean THEN 'step'
+        WHEN NOT (v_entered.facts).is_opened THEN 'step'
         WHEN postern.cancel_possession(p_realm, v_id, postern.proof_key()) THEN 'cancelled'
         ELSE 'over' END;
-    SELECT postern.possession_facts(t, postern.proof_key(), NULL) INTO facts
-      FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = v_id;
+    facts := (SELECT postern.possession_facts(t, postern.proof_key(), NULL)
+                FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = v_id);
 END
 $$;
 COMMENT ON FUNCTION postern.cancel_possession_by_proof IS
