@@ -85,7 +85,6 @@ public struct RequestContext: Sendable {
     /// Whether a page signs the user in, which its own switch and `gt:authorization_code` gate.
     public var isOnPage: Bool { pageOrigin != nil }
 
-    /// Takes the parts as they are.
     public init(realm: Realm, client: Client, source: String, pageOrigin: String? = nil) {
         self.realm = realm
         self.client = client

@@ -82,7 +82,7 @@ COMMENT ON COLUMN postern.device_request.is_shown IS 'Whether devices see it; NU
 COMMENT ON COLUMN postern.device_request.key IS 'Thumbprint of the key that opened it, which it is pinned to';
 COMMENT ON COLUMN postern.device_request.code_key IS 'Line of the key file that code_hash was made with';
 COMMENT ON COLUMN postern.device_request.opened_at IS
-    'When the app had said hello with its key and signals were answered';
+    'When the app had opened it with its key and signals were answered';
 COMMENT ON COLUMN postern.device_request.device_id IS 'The key that passed it';
 COMMENT ON COLUMN postern.device_request.message IS 'The last message that was queued for it (message_outbox.id)';
 COMMENT ON COLUMN postern.device_request.test_outcome IS 'Of a test number: nothing is sent';

@@ -45,7 +45,7 @@ public struct MailRenderer: Sendable {
         /// - Parameters:
         ///   - client: the display name of the client that asked.
         ///   - locale: a BCP 47 tag.
-        ///   - accent: `#rrggbb`; that of our own pages where it is none.
+        ///   - accent: `#rrggbb`; in place of any other text that of our own pages.
         public init(
             name: String, client: String? = nil, locale: String? = nil, own: [String: String] = [:],
             accent: String? = nil, logo: String? = nil

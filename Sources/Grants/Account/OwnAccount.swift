@@ -4,7 +4,6 @@ public import Persistence
 public struct OwnAccount: Sendable {
     private let store: AccountStore
 
-    /// Works on `store`.
     public init(_ store: AccountStore) {
         self.store = store
     }

@@ -4,7 +4,6 @@ public import Persistence
 public struct OwnSessions: Sendable {
     private let store: OwnSessionStore
 
-    /// Works on `store`.
     public init(_ store: OwnSessionStore) {
         self.store = store
     }

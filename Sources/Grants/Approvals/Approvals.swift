@@ -6,7 +6,6 @@ public struct Approvals: Sendable {
     private let store: ApprovalStore
     private let limiter: RateLimiter
 
-    /// Works on `store`.
     public init(store: ApprovalStore, limiter: RateLimiter) {
         self.store = store
         self.limiter = limiter

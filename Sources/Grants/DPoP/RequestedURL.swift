@@ -72,7 +72,7 @@ enum HTTPURL {
     }
 
     /// RFC 3986 §6.2.2.2: unreserved characters stand for themselves, and other escapes are in upper case. `nil` for an
-    /// escape that is none.
+    /// invalid escape.
     private static func escapesNormalized(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         var result: [UInt8] = []
         result.reserveCapacity(text.count)

@@ -8,7 +8,6 @@ public struct DeviceFactor: Factor {
 
     private let devices: DeviceKeyStore
 
-    /// Works on `devices`.
     public init(devices: DeviceKeyStore) {
         self.devices = devices
     }

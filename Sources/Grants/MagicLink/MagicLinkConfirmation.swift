@@ -17,7 +17,6 @@ public struct MagicLinkConfirmation: Sendable {
     private let limiter: RateLimiter
     private let turns: Turns
 
-    /// Works on `links`.
     public init(links: MagicLinkStore, limiter: RateLimiter, turns: Turns) {
         self.links = links
         self.limiter = limiter

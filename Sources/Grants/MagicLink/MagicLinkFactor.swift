@@ -8,7 +8,6 @@ public struct MagicLinkFactor: Factor {
     private let links: MagicLinkStore
     private let keyring: Keyring
 
-    /// Works on `links`.
     public init(links: MagicLinkStore, keyring: Keyring) {
         self.links = links
         self.keyring = keyring

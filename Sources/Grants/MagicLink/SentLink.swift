@@ -14,7 +14,6 @@ public struct SentLink: SentFactor {
     private let requests: SignInRequestStore
     private let keyring: Keyring
 
-    /// Works on `requests`.
     public init(requests: SignInRequestStore, keyring: Keyring) {
         self.requests = requests
         self.keyring = keyring

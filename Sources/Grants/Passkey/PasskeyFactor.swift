@@ -12,7 +12,6 @@ public struct PasskeyFactor: Factor {
     private let passkeys: PasskeyStore
     private let keyring: Keyring
 
-    /// Works on `passkeys`.
     public init(passkeys: PasskeyStore, keyring: Keyring) {
         self.passkeys = passkeys
         self.keyring = keyring

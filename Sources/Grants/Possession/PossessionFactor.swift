@@ -7,7 +7,6 @@ public struct PossessionFactor: Factor {
     private let store: PossessionStore
     private let tokens: PossessionTokens
 
-    /// Works on `store`.
     public init(store: PossessionStore, tokens: PossessionTokens) {
         self.store = store
         self.tokens = tokens
@@ -38,7 +37,7 @@ public struct PossessionFactor: Factor {
         .whenBusy("possession|\(context.realm.id)|\(authID)")
     }
 
-    /// How it was passed decides what the session says.
+    /// Reads how it was passed, which decides the authentication methods of the session.
     public func check(
         _ authID: UUIDValue, _ context: RequestContext, _ admission: inout Admission
     ) async throws -> Passed {

@@ -16,7 +16,6 @@ public struct PossessionSignals: Sendable {
     private let keyring: Keyring
     private let post: Post
 
-    /// Signs with `hooks`.
     public init(hooks: HookTokens, keyring: Keyring, post: @escaping Post) {
         self.hooks = hooks
         self.keyring = keyring

@@ -5,7 +5,6 @@ public struct TestNumberCodes: Sendable {
     private let store: TestIdentityStore
     private let keyring: Keyring
 
-    /// Works on `store`.
     public init(store: TestIdentityStore, keyring: Keyring) {
         self.store = store
         self.keyring = keyring

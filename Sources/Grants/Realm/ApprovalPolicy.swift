@@ -7,7 +7,6 @@ public struct ApprovalPolicy: Sendable, Equatable {
     /// How long an approval can be given, in seconds.
     public let lifetime: Int
 
-    /// Takes the parts as they are.
     package init(isEnabled: Bool = false, admitsPublicClients: Bool = false, lifetime: Int = 120) {
         self.isEnabled = isEnabled
         self.admitsPublicClients = admitsPublicClients

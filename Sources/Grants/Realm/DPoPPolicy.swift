@@ -5,7 +5,6 @@ public struct DPoPPolicy: Sendable, Equatable {
     /// How long a nonce is accepted, in seconds.
     public let nonceLifetime: Int
 
-    /// Takes the parts as they are.
     package init(requiresNonce: Bool = false, nonceLifetime: Int = 300) {
         self.requiresNonce = requiresNonce
         self.nonceLifetime = nonceLifetime

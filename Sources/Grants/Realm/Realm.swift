@@ -152,7 +152,6 @@ public struct RegistrationFields: Sendable, Equatable {
     /// `LastName`.
     public let lastName: Rule
 
-    /// Takes the parts as they are.
     package init(firstName: Rule, lastName: Rule) {
         self.firstName = firstName
         self.lastName = lastName

@@ -139,7 +139,7 @@ public struct RefreshGrant: Grant {
     }
 
     /// What the family may address, narrowed by the scope of this answer and by `resource`; the `client_id` when there
-    /// is none.
+    /// is no audience.
     ///
     /// A token for the client alone opens the account. So it is never what is left when scope and resources have
     /// nothing in common, as after an administrator changed them: the token stays one for the API it was asked for.

@@ -121,8 +121,8 @@ struct RequestAdmission: Sendable {
 }
 
 extension RateLimiter {
-    /// As ``admitting(_:_:realm:_:)``, again from what is reserved when the open part of a budget is used up. Of a
-    /// budget that is not divided there is none.
+    /// As ``admitting(_:_:realm:_:)``, again from what is reserved when the open part of a budget is used up. A
+    /// budget that is not divided has no reserve.
     /// - Parameters:
     ///   - reservable: the dimensions of which the request may use the reserve.
     ///   - part: the part that is reserved for it.

@@ -4,7 +4,6 @@ public import Persistence
 public struct SignOut: Sendable {
     private let sessions: BrowserSessionStore
 
-    /// Works on `sessions`.
     public init(_ sessions: BrowserSessionStore) {
         self.sessions = sessions
     }

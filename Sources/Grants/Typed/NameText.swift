@@ -30,7 +30,7 @@ public enum NameText {
             || scalar.isBlank && !scalar.properties.isVariationSelector && !isTag(scalar) && !isForbidden(scalar)
     }
 
-    /// Combining marks and the tags of flags: the first code point of a name is none.
+    /// Combining marks and the tags of flags: a name begins with none of them.
     static func isContinuation(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .nonspacingMark, .spacingMark, .enclosingMark: true

@@ -8,7 +8,6 @@ public struct UndoOffers: Sendable {
     private let limiter: RateLimiter
     private let keyring: Keyring
 
-    /// Works on `store`.
     public init(store: UndoStore, limiter: RateLimiter, keyring: Keyring) {
         self.store = store
         self.limiter = limiter

@@ -89,7 +89,7 @@ class Transaction {
     }
   }
 
-  /** Asks for a message. This is never repeated blindly: each one counts. */
+  /** Asks for a message. A lost answer is not repeated: each message counts. */
   async send(channel, phoneNumber) {
     try {
       const sent = await this.call("send", { channel, ...(phoneNumber && { phoneNumber }) });

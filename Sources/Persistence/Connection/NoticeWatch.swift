@@ -1,7 +1,8 @@
 import CLibPQ
 
-/// Receives what the server says unasked. Nothing is printed or kept, since the text may hold data; only whether the
-/// session is being ended (class 57P) is remembered: an idle session learns of its termination in no other way.
+/// Receives the notices that the server sends without a query. Nothing is printed or kept, since the text may
+/// hold data; only whether the session is being ended (class 57P) is remembered: an idle session learns of its
+/// termination in no other way.
 ///
 /// Lives as long as the session that calls it, and is called on that session's thread only.
 final class NoticeWatch {

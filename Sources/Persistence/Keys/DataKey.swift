@@ -70,7 +70,6 @@ public struct SealedDataKey: Sendable, Equatable {
     /// The sealed content.
     public let sealed: [UInt8]
 
-    /// Takes the parts as they are.
     public init(id: UUIDValue, purpose: DataKey.Purpose, sealed: [UInt8]) {
         self.id = id
         self.purpose = purpose

@@ -2,7 +2,6 @@
 public struct AddressVerificationStore: Sendable {
     private let database: Database
 
-    /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
     }
@@ -38,7 +37,7 @@ public struct AddressVerificationStore: Sendable {
         let keyed: [UInt8]
         let message: SealedMessage
 
-        /// Takes the parts as they are. - Parameter sealedAddress: what the row keeps of the address.
+        /// - Parameter sealedAddress: what the row keeps of the address.
         public init(
             _ request: SignInRequestStore.Request, sealedAddress: [UInt8], salt: [UInt8], keyed: [UInt8],
             message: SealedMessage

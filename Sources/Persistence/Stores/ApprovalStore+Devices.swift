@@ -70,7 +70,6 @@ extension ApprovalStore {
         /// As it was typed.
         let matchNumber: String?
 
-        /// Takes the parts as they are.
         public init(
             approval: UUIDValue, thumbprint: [UInt8], decision: String, clientID: String, event: String,
             bindingMessage: String?, challenge: [UInt8], matchNumber: String?

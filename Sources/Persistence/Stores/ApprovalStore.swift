@@ -2,7 +2,6 @@
 public struct ApprovalStore: Sendable {
     let database: Database
 
-    /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
     }
@@ -40,7 +39,6 @@ public struct ApprovalStore: Sendable {
         /// Of the key that the approval is bound to.
         let proof: ProofUse?
 
-        /// Takes the parts as they are.
         public init(
             realm: UUIDValue, id: UUIDValue, client: UUIDValue, hint: String, event: String, bindingMessage: String?,
             matchNumber: String?, challenge: [UInt8], isEvent: Bool, showsSource: Bool, ip: String?, source: String,

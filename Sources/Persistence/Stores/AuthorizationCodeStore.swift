@@ -2,7 +2,6 @@
 public struct AuthorizationCodeStore: Sendable {
     private let database: Database
 
-    /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
     }
@@ -24,7 +23,6 @@ public struct AuthorizationCodeStore: Sendable {
         /// The proof that came with it.
         public let proof: ProofUse?
 
-        /// Takes the parts as they are.
         public init(
             realm: UUIDValue, client: UUIDValue, codeHash: [UInt8], redirectURI: String?, codeChallenge: String?,
             resources: [String]?, proof: ProofUse? = nil

@@ -4,7 +4,6 @@ public struct Budget: Sendable, Equatable {
     let per: Double
     let burst: Int32
 
-    /// Takes the parts as they are.
     public init(permits: Int32, per: Double, burst: Int32) {
         self.permits = permits
         self.per = per
@@ -16,7 +15,6 @@ public struct Budget: Sendable, Equatable {
 public struct CodeStore: Sendable {
     private let database: Database
 
-    /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
     }

@@ -2,7 +2,6 @@
 public struct IdentifierStore: Sendable {
     let database: Database
 
-    /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
     }
@@ -31,7 +30,6 @@ public struct IdentifierStore: Sendable {
         let keyed: [UInt8]
         let message: SealedMessage
 
-        /// Takes the parts as they are.
         public init(
             _ request: SignInRequestStore.Request, user: UUIDValue, salt: [UInt8], keyed: [UInt8],
             message: SealedMessage

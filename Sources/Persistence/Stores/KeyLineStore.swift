@@ -5,7 +5,6 @@ public struct KeyLineStore: Sendable {
     /// 80 MB of sessions per statement.
     private static let pages: Int32 = 10_000
 
-    /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
     }

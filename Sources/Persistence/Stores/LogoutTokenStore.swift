@@ -2,7 +2,6 @@
 public struct LogoutTokenStore: Sendable {
     private let database: Database
 
-    /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
     }

@@ -48,7 +48,6 @@ public struct NewSession: Sendable {
     /// What a sign-in on a page opens in place of this session, whose id names the browser session then.
     public var page: PageSignIn?
 
-    /// Takes the parts as they are.
     public init(
         id: UUIDValue, tokenSalt: [UInt8], refreshHash: [UInt8]?, scope: [String], resources: [String], amr: [String],
         accessTokenLifetime: Int32, refreshTokenLifetime: Int32, source: String,
@@ -109,7 +108,7 @@ public struct NewSession: Sendable {
             "source": source, "user_agent": userAgent, "server_key": serverKey,
         ]
         guard let page else {
-                return session + [
+            return session + [
                 "acr": context?.acr, "level": context?.level, "app": app, "proof": proof?.asText(in: realm),
             ]
         }

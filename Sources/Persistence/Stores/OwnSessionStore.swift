@@ -2,7 +2,6 @@
 public struct OwnSessionStore: Sendable {
     private let database: Database
 
-    /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
     }
@@ -17,7 +16,7 @@ public struct OwnSessionStore: Sendable {
         public let userAgent: String?
         /// Authentication methods (RFC 8176).
         public let amr: [String]
-        /// `acr` of the sign-in, where its request had a part in it; `nil`: what ``amr`` says.
+        /// `acr` that was chosen by `acr_values`; `nil`: derive it from ``amr``.
         public let acr: String?
         /// The sign-in.
         public let createdAt: Double

@@ -47,7 +47,6 @@ public struct PageSignIn: Sendable {
         }
     }
 
-    /// Takes the parts as they are.
     public init(
         cookieHash: [UInt8], formerCookieHash: [UInt8]?, host: String, locale: String, proves: Proof,
         proven: Address? = nil,
@@ -134,7 +133,6 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
     /// SHA-256 of the code to store when nothing is due; `nil`: only look.
     public var codeHash: [UInt8]?
 
-    /// Takes the parts as they are.
     public init(
         client: UUIDValue, redirectURI: String, codeChallenge: String?, scope: [String], resources: [String],
         nonce: String?, acrValues: [String], maximumAge: Int?, user: UUIDValue?, asksConsent: Bool,

@@ -75,7 +75,6 @@ extension Columns {
 public struct PermitStore: Sendable {
     private let database: Database
 
-    /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
     }

@@ -24,7 +24,6 @@ public struct PlacementStore: Sendable {
 
     private let database: Database
 
-    /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
     }

@@ -26,7 +26,6 @@ public struct SecondFactorProof: Sendable {
     /// What was presented.
     public let kind: Kind
 
-    /// Takes the parts as they are.
     public init(factor: UUIDValue, kind: Kind) {
         self.factor = factor
         self.kind = kind
@@ -50,7 +49,6 @@ extension SecondFactorProof? {
 public struct SecondFactorStore: Sendable {
     private let database: Database
 
-    /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
     }

@@ -2,7 +2,6 @@
 public struct SentFormStore: Sendable {
     private let database: Database
 
-    /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
     }
@@ -42,7 +41,6 @@ public struct SentFormStore: Sendable {
         /// The hash of the code in it, as it is stored.
         public let codeHash: [UInt8]?
 
-        /// Takes the parts as they are.
         public init(sealed: [UInt8], isKept: Bool, cookieHash: [UInt8]?, codeHash: [UInt8]?) {
             self.sealed = sealed
             self.isKept = isKept

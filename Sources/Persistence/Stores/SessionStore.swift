@@ -9,7 +9,6 @@ public struct SessionStore: Sendable {
     let cautiousRotations: Batcher<UUIDValue, Rotation, RotationOutcome>
     let lockedRows = LockedRows()
 
-    /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
         let metrics = database.metrics
@@ -69,7 +68,6 @@ public struct SessionStore: Sendable {
         /// outside the retry window.
         let mark = nextRequestMark()
 
-        /// Takes the parts as they are.
         public init(
             realm: UUIDValue, client: UUIDValue, session: UUIDValue, generation: Int32, hash: [UInt8],
             successorHashes: [[UInt8]], scope: [String]?, resources: [String]?, refreshTokenLifetime: Int32,
@@ -188,7 +186,7 @@ public struct LiveSession: Sendable {
     public let resources: [String]
     /// Authentication methods (RFC 8176).
     public let amr: [String]
-    /// `acr` of the sign-in, where its request had a part in it; `nil`: what ``amr`` says.
+    /// `acr` that was chosen by `acr_values`; `nil`: derive it from ``amr``.
     public let acr: String?
     /// Seconds since the epoch.
     public let authTime: Double

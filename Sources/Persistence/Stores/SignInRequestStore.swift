@@ -2,7 +2,6 @@
 public struct SignInRequestStore: Sendable {
     private let database: Database
 
-    /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
     }
@@ -42,7 +41,6 @@ public struct SignInRequestStore: Sendable {
         /// The proof that came with it.
         let proof: ProofUse?
 
-        /// Takes the parts as they are.
         public init(
             realm: UUIDValue, id: [UInt8], resendOf: [UInt8]?, address: String, addressKey: String, channel: Channel?,
             region: String?, client: UUIDValue?, app: String?, source: String, lifetime: Int32, sends: Int32,

@@ -3,7 +3,6 @@
 public struct SigningKeyStore: Sendable {
     private let database: Database
 
-    /// Works on `database`.
     public init(_ database: Database) {
         self.database = database
     }

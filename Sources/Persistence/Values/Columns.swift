@@ -130,7 +130,7 @@ extension Row {
 protocol ColumnValue: Sendable {
     /// The types of PostgreSQL that are read as this.
     static var types: Set<Oid> { get }
-    /// The words of an enumeration; `nil` for what is none.
+    /// The words of an enumeration; `nil` for any other type.
     static var labels: [String]? { get }
     /// Any value, read where there is no row.
     static var blank: Self { get }
@@ -222,7 +222,7 @@ extension ColumnValue where Self: RawRepresentable & CaseIterable, RawValue == S
 protocol ColumnElement: Sendable {
     /// The types of PostgreSQL that are read as an array of this.
     static var arrayTypes: Set<Oid> { get }
-    /// The words of an enumeration; `nil` for what is none.
+    /// The words of an enumeration; `nil` for any other type.
     static var elementLabels: [String]? { get }
     /// `nil` for NULL.
     static func readArray(_ row: borrowing Row, _ column: Int) throws(StoreError) -> [Self]?

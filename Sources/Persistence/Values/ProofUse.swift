@@ -14,7 +14,6 @@ public struct ProofUse: Sendable, Equatable {
     /// Of this request: a statement that is run again for it finds the proof fresh again.
     fileprivate let mark = nextRequestMark()
 
-    /// Takes the parts as they are.
     public init(thumbprint: [UInt8], id: [UInt8], time: Double, isByNonce: Bool, binds: Bool) {
         self.thumbprint = thumbprint
         self.id = id

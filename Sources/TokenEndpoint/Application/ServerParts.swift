@@ -31,7 +31,6 @@ package struct ServerParts {
     /// The dev outbox under `postern dev`.
     package let routes: [Route]
 
-    /// Parts of modules that know this one.
     package init(
         pages: @escaping (PageParts) throws -> any ComposedPages,
         delivery: ((DeliveryParts) throws -> any Service)? = nil, postLogoutToken: @escaping LogoutTokens.Post,

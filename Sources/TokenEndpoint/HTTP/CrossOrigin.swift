@@ -36,7 +36,7 @@ extension CrossOrigin {
         }
     }
 
-    /// The answer to a preflight; `nil` for a request that is none, and where no origin may read the answers. An origin
+    /// The answer to a preflight; `nil` for any other request, and where no origin may read the answers. An origin
     /// that may not read them is told nothing, which its browser takes as no.
     func preflight(_ request: Request, _ route: Route, _ realm: Realm) -> Answer? {
         if case .none = self { return nil }

@@ -40,8 +40,8 @@ package struct Peer: Sendable {
         return String(value.trimmingSpaces)
     }
 
-    /// The rightmost hop that is not a trusted proxy; what is no address counts as the hop that sent it. Empty elements
-    /// of a list mean nothing (RFC 9110 §5.6.1).
+    /// The rightmost hop that is not a trusted proxy; a value that is not an address counts as the hop that sent
+    /// it. Empty elements of a list mean nothing (RFC 9110 §5.6.1).
     private static func origin(of request: Request, proxy: IPAddress, trusted: [CIDR]) -> IPAddress {
         var last = proxy
         let hops = request.headers[values: .xForwardedFor].joined(separator: ",").split(separator: ",").suffix(32)

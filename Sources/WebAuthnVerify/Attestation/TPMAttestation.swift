@@ -79,7 +79,7 @@ extension TPMPublicArea {
 extension AttestationCertificate {
     /// §8.3.1 "TPM Attestation Statement Certificate Requirements".
     ///
-    /// The manufacturer must be named in TCG's form; which manufacturers exist is what trust anchors say.
+    /// The manufacturer must be named in TCG's form; trust anchors decide which manufacturers exist.
     fileprivate func meetsTPMRequirements() throws(AttestationError) {
         guard isVersion3EndEntity(), subject.isEmpty else { throw .certificateRequirements }
         guard let found = `extension`(.X509ExtensionID.extendedKeyUsage), let usage = try? ExtendedKeyUsage(found),

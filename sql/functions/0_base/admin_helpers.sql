@@ -208,7 +208,7 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION postern.check_email IS 'Refuses what is no address';
+COMMENT ON FUNCTION postern.check_email IS 'Refuses a text that is not an address';
 
 CREATE OR REPLACE FUNCTION postern.check_phone(argument text, value text) RETURNS void
 LANGUAGE plpgsql
@@ -220,6 +220,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION postern.check_phone IS 'Refuses what is no phone number in E.164 form';
+COMMENT ON FUNCTION postern.check_phone IS 'Refuses a text that is not a phone number in E.164 form';
 
 RESET ROLE;

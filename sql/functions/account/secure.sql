@@ -157,7 +157,7 @@ COMMENT ON FUNCTION postern.end_all_access IS
     'Ends all that lets somebody in to an account or will do so, but for its factors; says what ended';
 
 -- Requests for approval that name the user, and proofs of the user's numbers. What was passed for a number stays passed
--- for the backend that asked, and signs nobody in.
+-- for the backend that asked, and signs no user in.
 CREATE OR REPLACE FUNCTION postern.end_transactions(p_realm uuid, p_user uuid, p_keys text[]) RETURNS jsonb
 LANGUAGE plpgsql
 AS $$

@@ -110,7 +110,7 @@ $$;
 COMMENT ON FUNCTION postern.why_hidden IS
     'Why no device of the user may show a request for approval: unknown, late, no_device, quiet, refused, full';
 
--- The hint names somebody else, or nobody, from now on. The asker finds the request expired.
+-- The hint names another user, or none, from now on. The asker finds the request expired.
 CREATE OR REPLACE FUNCTION postern.end_hinted_approvals(p_realm uuid, p_user uuid, p_key text) RETURNS void
 LANGUAGE plpgsql
 AS $$

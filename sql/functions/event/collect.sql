@@ -2,7 +2,7 @@
 -- realm, and the app role has no rights to these tables.
 SET LOCAL ROLE postern_owner;
 
--- Events of one subject are sent one after another. An event that names nobody is a subject of its own.
+-- Events of one subject are sent one after another. An event that names no user is a subject of its own.
 CREATE OR REPLACE FUNCTION postern.event_subject(p_event postern.audit_event) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN coalesce(p_event.user_id::text, p_event.detail ->> 'correlation_id', p_event.session_id::text,

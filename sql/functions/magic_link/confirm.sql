@@ -13,7 +13,7 @@ GRANT EXECUTE ON FUNCTION postern.match_number TO postern_app;
 
 -- Why a link can be neither confirmed nor opened: answered (confirmed or denied before), redeemed, superseded (ended by
 -- another sign-in, a new security stamp or another address), expired, unknown (its account or its realm is closed).
--- NULL: it can. Whoever has the token may know.
+-- NULL: it can. The holder of the token may know.
 CREATE OR REPLACE FUNCTION postern.link_end(l postern.login_link) RETURNS text
 LANGUAGE sql STABLE
 AS $$

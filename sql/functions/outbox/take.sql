@@ -67,7 +67,7 @@ COMMENT ON FUNCTION postern.take_messages IS
 GRANT EXECUTE ON FUNCTION postern.take_messages TO postern_app;
 
 -- Whose messages they are, as their readers see it: name, colour and logo of the pages, the sender of the mails (NULL:
--- the server's) and where answers go. What the App has goes before the realm's. A logo that is SVG is none, since mail
+-- the server's) and where answers go. What the App has goes before the realm's. An SVG logo is left out, since mail
 -- programs do not show it.
 CREATE OR REPLACE FUNCTION postern.message_brand(
     p_realm uuid, p_app text, OUT product_name text, OUT accent text, OUT logo bytea, OUT mail_from text,

@@ -72,7 +72,7 @@ COMMENT ON FUNCTION postern.tell_of_phone_key IS
     'Tells the account that has a number of a device that proves it now, with a link to undo that';
 
 -- Takes the number from a key. A trusted device stays one. p_reason: for the audit log. p_client: only if that client
--- bound it last; NULL: whoever did. p_user: who removed it.
+-- bound it last; NULL: whichever client did. p_user: who removed it.
 CREATE OR REPLACE FUNCTION postern.unbind_phone(
     p_realm uuid, p_device uuid, p_reason text, p_client uuid DEFAULT NULL, p_user uuid DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql
@@ -113,7 +113,7 @@ END
 $$;
 COMMENT ON FUNCTION postern.end_phone_bindings IS 'No key proves a number any more';
 
--- What was passed for a number stays passed for the backend that asked, and signs nobody in. p_test_of: only the
+-- What was passed for a number stays passed for the backend that asked, and signs no user in. p_test_of: only the
 -- transactions of a client with its test number.
 CREATE OR REPLACE FUNCTION postern.end_possessions(p_realm uuid, p_phone text, p_test_of uuid DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql

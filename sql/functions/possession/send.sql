@@ -98,7 +98,8 @@ GRANT EXECUTE ON FUNCTION postern.send_possession TO postern_app;
 
 -- The try is counted before the comparison, among the wrong codes of the number too. A number that is closed by a
 -- hundred wrong codes answers as a wrong code does. p_test_keyed: the code under the keys of test numbers, of a
--- transaction that is for one: its own code is no one's. Outcomes: passed, wrong, failed (the last try), step.
+-- transaction that is for one: no person has the code that the server made. Outcomes: passed, wrong, failed
+-- (the last try), step.
 CREATE OR REPLACE FUNCTION postern.check_possession(
     p_realm uuid, p_id uuid, p_key bytea, p_keyed bytea[], p_test_keyed bytea[],
     OUT outcome postern.possession_checked, OUT facts postern.possession_facts)

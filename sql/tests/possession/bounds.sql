@@ -26,7 +26,7 @@ SELECT pg_temp.starts('none', kind => 'none'), pg_temp.opens('none', 'none') \g 
 SELECT alike(pg_temp.sends('none', '+4366412345678', key => 'none'), 'step%', 'no message where the backend asserts');
 SELECT pg_temp.starts('again'), pg_temp.opens('again', 'again') \g /dev/null
 SELECT pg_temp.sql($$SELECT ctid::text FROM postern.device_request WHERE id = pg_temp.uu('again')$$) AS row \gset
-SELECT is(pg_temp.opens('again', 'again'), 'ok open', 'hello again');
+SELECT is(pg_temp.opens('again', 'again'), 'ok open', 'opened once more');
 SELECT is(pg_temp.sql($$SELECT ctid::text FROM postern.device_request WHERE id = pg_temp.uu('again')$$), :'row',
           'writes nothing');
 SELECT is(pg_temp.opens('again', 'other'), 'wrong_key', 'another key');

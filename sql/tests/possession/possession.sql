@@ -56,7 +56,7 @@ SELECT is(pg_temp.status('t1'), 'open +4366412345678', 'and sees how it stands')
 SELECT is(pg_temp.status('t1', 'srv2'), '', 'another client does not');
 SELECT is(pg_temp.after($$UPDATE postern.device_request SET kind = 'approval'$$, attempt), answer, attempt || ' of an approval')
   FROM (VALUES ($$pg_temp.status('t1')$$, ''), ($$pg_temp.binds('t1', '+4366412345678')$$, 'unknown')) AS v (attempt, answer);
-SELECT is(pg_temp.sends('t1', '+4366412345678'), 'step', 'nothing is sent before the app says hello');
+SELECT is(pg_temp.sends('t1', '+4366412345678'), 'step', 'nothing is sent before the app opens it');
 SELECT is(pg_temp.opens('t1'), 'ok open', 'a new key proves nothing by itself');
 SELECT is(pg_temp.opens('t1', 'k2'), 'wrong_key', 'the first key pins the transaction');
 SELECT is(pg_temp.sql('SELECT count(*) FROM postern.message_outbox'), '0', 'nothing is sent');
