@@ -120,6 +120,29 @@ struct ErrorAnswerTests {
         #expect(Answer.stepUp(maximumAge: 300).headers[.wwwAuthenticate]?.hasSuffix("max_age=\"300\"") == true)
         #expect(Answer.stepUp(maximumAge: 300).status == .unauthorized)
     }
+
+    @Test func `a refused token is challenged in the scheme that it came by`() {
+        func challenge(_ answer: Answer, _ authorization: String) -> [String] {
+            answer.challenging(.fixture(.GET, "/connect/userinfo", [("Authorization", authorization)]))
+                .headers[values: .wwwAuthenticate]
+        }
+        let scope = "error=\"insufficient_scope\", scope=\"email\""
+        #expect(challenge(.insufficientScope("email"), "Bearer x") == ["Bearer \(scope)"])
+        #expect(challenge(.insufficientScope("email"), "dpop x") == ["DPoP \(scope)"])
+        #expect(challenge(.insufficientScope(), "DPoP x") == ["DPoP error=\"insufficient_scope\""])
+        let stepUp = challenge(.stepUp(maximumAge: 300, context: .twoFactors), "DPoP x")
+        #expect(stepUp.count == 1)
+        #expect(stepUp[0].hasPrefix("DPoP error=\"insufficient_user_authentication\", "))
+        #expect(stepUp[0].hasSuffix("max_age=\"300\", acr_values=\"urn:postern:acr:2\""))
+        let dead = challenge(.bearerChallenge(invalidToken: true), "DPoP x")
+        #expect(dead == Answer.dpopTokenChallenge.headers[values: .wwwAuthenticate])
+        // Another answer is left as it is, whatever its header begins with.
+        var foreign = Answer(.unauthorized)
+        foreign.headers[.wwwAuthenticate] = "Bearer error=\"other\""
+        #expect(challenge(foreign, "DPoP x") == ["Bearer error=\"other\""])
+        let none = challenge(.bearerChallenge(invalidToken: false), "DPoP x")
+        #expect(none == Answer.bearerChallenge(invalidToken: false).headers[values: .wwwAuthenticate])
+    }
 }
 
 @Suite("Answers on the wire")

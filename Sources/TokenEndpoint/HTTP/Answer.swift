@@ -15,6 +15,8 @@ public struct Answer: Sendable, Equatable {
     public var body: [UInt8]
     /// Whether it counts against its source like 401 and 403 (``RefusalLimit``).
     var isRefusal = false
+    /// Why it refuses an access token; the header for it is among ``headers``.
+    var challenge: TokenChallenge?
 
     /// An answer without a body.
     public init(_ status: HTTPResponse.Status, headers: HTTPFields = [:]) {

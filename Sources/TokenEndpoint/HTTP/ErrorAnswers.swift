@@ -41,8 +41,9 @@ struct LabelledError: Error {
     var level: Logger.Level?
 }
 
-/// An error of a handler, as it is answered and logged: the one place where errors of OAuth and of the database become
-/// answers. Routes with another error format (pages, possession, Prove, Cotter) write their own refusals.
+/// An error of a handler, as it is answered and logged. Here errors of OAuth and of the database get the format of
+/// RFC 6749. Routes with another error format (pages, possession, Prove, Cotter) make refusals of their own of them
+/// before they come here.
 struct ErrorAnswer {
     let answer: Answer
     /// Whether the answer depends on an account, so that its time must not tell more.
@@ -143,41 +144,6 @@ extension Answer {
         return object.finish()
     }
 
-    /// A token that may not do this (RFC 6750 §3.1).
-    static func insufficientScope(_ scope: String? = nil) -> Answer {
-        var answer = Answer.error(.forbidden, "insufficient_scope")
-        let named = scope.map { ", scope=\"\($0)\"" } ?? ""
-        answer.headers[.wwwAuthenticate] = "Bearer error=\"insufficient_scope\"\(named)"
-        return answer
-    }
-
-    /// The sign-in is too long ago for this (RFC 9470 §3).
-    /// - Parameters:
-    ///   - maximumAge: seconds.
-    ///   - context: what the new sign-in must prove; `nil`: any factor will do.
-    static func stepUp(maximumAge: Int, context: AuthenticationContext? = nil) -> Answer {
-        let wanted = context.map { ", acr_values=\"\($0.rawValue)\"" } ?? ""
-        var answer = Answer.error(.unauthorized, "insufficient_user_authentication")
-        answer.headers[.wwwAuthenticate] = """
-            Bearer \
-            error=\"insufficient_user_authentication\", error_description=\"A more recent sign-in is required.\", \
-            max_age=\"\(maximumAge)\"\(wanted)
-            """
-        return answer
-    }
-
-    /// A protected resource's 401 (RFC 6750 §3): no error code when no credentials came.
-    static func bearerChallenge(invalidToken: Bool) -> Answer {
-        var answer = Answer(.unauthorized)
-        answer.headers[.wwwAuthenticate] =
-            invalidToken
-            ? "Bearer error=\"invalid_token\", error_description=\"The access token is invalid.\"" : "Bearer"
-        if !invalidToken {
-            answer.headers.append(HTTPField(name: .wwwAuthenticate, value: "DPoP algs=\"\(ClientKey.algorithms)\""))
-        }
-        return answer
-    }
-
     /// A protected resource's 401 for what is bound to a key, or should be (RFC 9449 §7.1). `error` stands first in one
     /// field: clients read no other place.
     static func dpopChallenge(_ error: String, _ description: String, nonce: String? = nil) -> Answer {
@@ -198,15 +164,4 @@ extension Answer {
 
     /// A token that is dead, foreign, or bound to another key.
     static var dpopTokenChallenge: Answer { dpopChallenge("invalid_token", "The access token is invalid.") }
-
-    /// The challenge in the scheme that the token came by.
-    func challenging(_ request: Request) -> Answer {
-        guard let challenge = headers[.wwwAuthenticate], challenge.hasPrefix("Bearer error="),
-            request.headers[.authorization]?.prefix(while: { $0 != " " }).lowercased() == "dpop"
-        else { return self }
-        if challenge.hasPrefix("Bearer error=\"invalid_token\"") { return .dpopTokenChallenge }
-        var answer = self
-        answer.headers[.wwwAuthenticate] = "DPoP" + challenge.dropFirst("Bearer".count)
-        return answer
-    }
 }
