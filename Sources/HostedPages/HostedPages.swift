@@ -56,8 +56,6 @@ package struct HostedPages: ComposedPages {
     package var unavailable: Answer { pages.unavailable }
 
     package func tryAgain(after retryAfter: Int, isLimited: Bool, _ exchange: Exchange) -> Answer {
-        var answer = pages.errorPage(isLimited ? .rateLimited : .unavailable, exchange)
-        answer.headers[.retryAfter] = String(retryAfter)
-        return answer
+        pages.errorPage(isLimited ? .rateLimited : .unavailable, exchange).retriable(after: retryAfter)
     }
 }

@@ -36,16 +36,25 @@ public struct ApprovalGrant: Grant {
 
     /// Polls; after the approval it opens the session and mints the tokens.
     public func redeem(_ request: TokenRequest) async throws -> TokenResponse {
-        let handle = signIn.factor.read(request.form, request.context)
+        try await redeem(
+            signIn.factor.read(request.form, request.context), and: SecondFactorCode(request.form), request.context,
+            userAgent: request.userAgent)
+    }
+
+    /// The same by a handle that was opened. - Parameter handle: `nil` for what is none.
+    func redeem(
+        _ handle: AuthenticationRequestHandle?, and second: SecondFactorCode?, _ context: RequestContext,
+        userAgent: String?
+    ) async throws -> TokenResponse {
         let access = RequestedAccess(scope: handle?.scope ?? [], resources: handle?.resources ?? [])
-        let asked = TokenRequest(
-            context: request.context, form: request.form,
+        let new = try await NewSignIn(
+            context,
             contexts: try RequestedContexts(
                 handle?.contexts.map(\.rawValue).joined(separator: " "), upTo: .phishingResistant),
-            access: access,
-            audience: try access.audience(of: access.scope, realm: request.realm, client: request.client),
-            userAgent: request.userAgent)
-        let new = try await NewSignIn(asked, issuer: issuer)
-        return try new.respond(try await signIn.verify(request.form, request.context, opening: new.record(amr:)))
+            scope: access.scope,
+            audience: try access.audience(of: access.scope, realm: context.realm, client: context.client),
+            userAgent: userAgent, issuer: issuer)
+        return try new.respond(
+            try await signIn.verify(handle, and: second, context, opening: new.record(amr:)))
     }
 }

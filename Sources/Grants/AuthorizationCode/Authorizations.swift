@@ -93,6 +93,14 @@ public struct Authorizations: Sendable {
         return uri
     }
 
+    /// Stores a request that is too long for the state of a page, and opens it for that page.
+    /// - Returns: the id by which the page names it (``request(pushed:of:realm:)``), 32 bytes.
+    public func keep(_ request: AuthorizationRequest, realm: Realm, source: String) async throws -> [UInt8] {
+        let id = Self.hash(try await store(request, realm: realm, source: source))
+        _ = try await pushed(id, of: request.client, realm: realm, isUnderWay: false)
+        return id
+    }
+
     private func store(
         _ request: AuthorizationRequest, id: [UInt8], realm: Realm, source: String,
         counting own: [RateLimiter.Subject] = [], proof: ProofUse? = nil

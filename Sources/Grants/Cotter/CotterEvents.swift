@@ -100,13 +100,9 @@ public struct CotterEvents: Sendable {
         let scope = Self.scope(of: client, realm)
         let handle = AuthenticationRequestHandle(
             id: event.id, client: client.key, expiresAt: event.expiresAt, scope: scope, resources: [], contexts: [])
-        let form = FormParameters([("auth_req_id", try handle.text(realm: realm.id, keyring: issuer.keyring))])
         do {
             return try await grant.redeem(
-                TokenRequest(
-                    context: RequestContext(realm: realm, client: client, source: source),
-                    form: form ?? FormParameters(), contexts: .none,
-                    access: RequestedAccess(scope: scope, resources: []), audience: [], userAgent: userAgent))
+                handle, and: nil, RequestContext(realm: realm, client: client, source: source), userAgent: userAgent)
         } catch let error as TokenError where [.invalidGrant, .expiredToken, .accessDenied].contains(error.code) {
             return nil
         }

@@ -13,18 +13,12 @@ public struct MagicLinkFactor: Factor {
         self.keyring = keyring
     }
 
-    /// The handle of a request, and what carried its link to a phone.
-    public struct Handle: Sendable {
-        let id: [UInt8]
-        let channel: Channel?
-    }
-
-    /// What an app can present.
+    /// What an app or a page can present.
     public enum Presented: Sendable {
-        /// The link itself, and the handle that it must belong to if the app names one.
-        case link(MagicLink, handle: Handle?)
+        /// The link itself, and the handle that it must belong to if one is named.
+        case link(MagicLink, handle: AuthSessionHandle?)
         /// The handle of a request whose link was confirmed elsewhere.
-        case handle(Handle)
+        case handle(AuthSessionHandle)
     }
 
     /// `user_id` and `magic_token`, or `auth_session` alone. With all three the link must belong to the handle.
@@ -43,12 +37,12 @@ public struct MagicLinkFactor: Factor {
 
     /// `nil` for any spelling of a link or handle but the one that was given out.
     public func read(_ form: FormParameters, _ context: RequestContext) -> Presented? {
-        var handle: Handle?
+        var handle: AuthSessionHandle?
         if let presented = form["auth_session"] {
             guard let opened = AuthSessionHandle(presented, realm: context.realm.id, keyring: keyring) else {
                 return nil
             }
-            handle = Handle(id: opened.id, channel: opened.channel)
+            handle = opened
         }
         guard form["magic_token"] != nil else { return handle.map(Presented.handle) }
         return MagicLink(userID: form["user_id"], token: form["magic_token"]).map { .link($0, handle: handle) }

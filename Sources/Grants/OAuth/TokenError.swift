@@ -44,6 +44,8 @@ public struct TokenError: Error, Equatable, Sendable {
     public let reason: String
     /// Set for ``Code/rateLimited``.
     public let limit: ExceededLimit?
+    /// Seconds after which the same request may succeed (`Retry-After`): those of the limit, else one.
+    public var retryAfterSeconds: Int { limit?.retryAfterSeconds ?? 1 }
     /// Set for ``Code/useDPoPNonce``: the value of the field `DPoP-Nonce`.
     public internal(set) var nonce: String?
 

@@ -29,13 +29,28 @@ public struct OTPFactor: Factor {
         wrongCodes = WrongCodes(codes)
     }
 
-    /// An address or a handle, and a code's HMAC under each key that it may have been stored under.
+    /// A code, with the handle of its request or the address that it was sent to.
     public struct Presented: Sendable {
+        let code: TypedCode
         let addressKey: String
-        let handle: [UInt8]?
+        let handle: AuthSessionHandle?
+
+        /// A code of a handle.
+        public init(_ code: TypedCode, of handle: AuthSessionHandle) {
+            self.init(code, of: handle, addressKey: handle.addressKey)
+        }
+
+        fileprivate init(_ code: TypedCode, of handle: AuthSessionHandle?, addressKey: String) {
+            self.code = code
+            self.handle = handle
+            self.addressKey = addressKey
+        }
+
         /// What carried the code to a phone; `nil`: mail.
-        let channel: Channel?
-        let keyed: [[UInt8]]
+        var channel: Channel? {
+            // A number alone does not tell: most codes come by SMS.
+            handle.map(\.channel) ?? (PhoneNumber.isKey(addressKey) ? .sms : nil)
+        }
     }
 
     /// `otp_code`, and `username` or `auth_session`.
@@ -48,11 +63,12 @@ public struct OTPFactor: Factor {
 
     /// `nil` when neither parameter can name an account, or the two disagree.
     public func read(_ form: FormParameters, _ context: RequestContext) -> Presented? {
-        let realm = context.realm
         var addressKey: String?
         var handle: AuthSessionHandle?
         if let presented = form["auth_session"] {
-            guard let opened = AuthSessionHandle(presented, realm: realm.id, keyring: keyring) else { return nil }
+            guard let opened = AuthSessionHandle(presented, realm: context.realm.id, keyring: keyring) else {
+                return nil
+            }
             handle = opened
             addressKey = opened.addressKey
         }
@@ -63,17 +79,12 @@ public struct OTPFactor: Factor {
             addressKey = key
         }
         guard let addressKey else { return nil }
-        return Presented(
-            addressKey: addressKey, handle: handle?.id,
-            // A number alone does not tell: most codes come by SMS.
-            channel: handle.map(\.channel) ?? (PhoneNumber.isKey(addressKey) ? .sms : nil),
-            keyed: OneTimeCode.candidates(
-                TypedCode(form["otp_code"] ?? ""), realm: realm, addressKey: addressKey, keyring: keyring))
+        return Presented(TypedCode(form["otp_code"] ?? ""), of: handle, addressKey: addressKey)
     }
 
     /// Tries with a handle queue apart from tries that name the address alone.
     public func turn(of presented: Presented, _ context: RequestContext) -> AttemptTurn {
-        let subject = presented.handle.map { "handle|" + Base64.urlEncode($0) } ?? "address|" + presented.addressKey
+        let subject = presented.handle.map { "handle|" + Base64.urlEncode($0.id) } ?? "address|" + presented.addressKey
         return .atOnce("code|\(context.realm.id)|\(subject)")
     }
 
@@ -88,8 +99,11 @@ public struct OTPFactor: Factor {
         let realm = context.realm
         let (outcome, verdict) = try await codes.redeem(
             realm: realm.id, client: context.client.key, permission: context.permission(for: grantType),
-            addressKey: presented.addressKey, handle: presented.handle, keyed: presented.keyed, session: session,
-            permits: permits, failures: .failures(of: realm), brake: .brake(of: realm), secondFactor: proof)
+            addressKey: presented.addressKey, handle: presented.handle?.id,
+            keyed: OneTimeCode.candidates(
+                presented.code, realm: realm, addressKey: presented.addressKey, keyring: keyring),
+            session: session, permits: permits, failures: .failures(of: realm), brake: .brake(of: realm),
+            secondFactor: proof)
         switch outcome {
         case nil: return (nil, verdict)
         case .busy: return (.busy, verdict)

@@ -35,17 +35,25 @@ public struct PasskeyFactor: Factor {
         guard form["assertion"] != nil else { throw .missing("assertion") }
     }
 
-    /// `nil` for a ceremony that is not a sign-in of this client. A malformed assertion spends its ceremony.
+    /// Opens the ceremony and answers it.
     public func read(_ form: FormParameters, _ context: RequestContext) -> Presented? {
+        PasskeyCeremony(form["ceremony_id"] ?? "", realm: context.realm.id, keyring: keyring).flatMap {
+            answer(form["assertion"] ?? "", to: $0, context)
+        }
+    }
+
+    /// An assertion for an open ceremony. A malformed one spends its ceremony.
+    /// - Returns: `nil` for a ceremony that is not a sign-in of this client.
+    package func answer(
+        _ assertion: String, to ceremony: PasskeyCeremony, _ context: RequestContext
+    ) -> Presented? {
         let (realm, client) = (context.realm, context.client)
-        guard let ceremony = PasskeyCeremony(form["ceremony_id"] ?? "", realm: realm.id, keyring: keyring),
-            ceremony.kind == (context.isOnPage ? .page : .login), ceremony.client == client.key,
+        guard ceremony.kind == (context.isOnPage ? .page : .login), ceremony.client == client.key,
             ceremony.thumbprint == nil || ceremony.thumbprint == context.proof?.thumbprint,
             ceremony.rpID == realm.rpID(for: client)
         else { return nil }
-        let assertion = Array((form["assertion"] ?? "").utf8)
-        return Presented(
-            ceremony: ceremony, response: try? AuthenticationCeremony.response(parsing: assertion.span))
+        let bytes = Array(assertion.utf8)
+        return Presented(ceremony: ceremony, response: try? AuthenticationCeremony.response(parsing: bytes.span))
     }
 
     /// A ceremony is spent by an insert.

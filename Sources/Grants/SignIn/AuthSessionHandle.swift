@@ -1,12 +1,12 @@
 import Encoding
 
-package import Persistence
+public import Persistence
 
 /// The `auth_session` handle that the answer to a request for a code or a link holds.
 ///
 /// Text: `pas_` + base64url of the sealed id and address, so that redemption by handle alone needs no lookup of the
 /// address.
-package struct AuthSessionHandle: Equatable {
+public struct AuthSessionHandle: Sendable, Equatable {
     static let prefix = "pas_"
     /// 16 random bytes: `sign_in_request.id`.
     package let id: [UInt8]

@@ -2,9 +2,10 @@ public import Persistence
 
 /// What proves who somebody is. It is consumed by the statement that opens the session.
 ///
-/// ``SignIn`` runs the steps below, in the order in which they stand here.
+/// Whoever has the factor hands it to ``SignIn`` as ``Presented``: the token endpoint reads it from a form, a page has it
+/// already. ``SignIn`` then runs the steps from ``turn(of:_:)`` on, in the order in which they stand here.
 public protocol Factor: Sendable {
-    /// A factor as a request presents it, read and bounded; no statement has seen it yet.
+    /// A factor as a request presents it, typed and bounded; no statement has seen it yet.
     associatedtype Presented: Sendable
     /// What is left to redeem after ``check(_:_:_:)``.
     associatedtype Checked: Sendable = Presented
@@ -19,8 +20,9 @@ public protocol Factor: Sendable {
     var highestContext: AuthenticationContext { get }
     /// The one refusal for all that can be wrong with it; the reason is for the log.
     func refused(_ reason: String) -> TokenError
-    /// Parameters that must be there. - Throws: `invalid_request`.
+    /// Parameters that a token request must have. - Throws: `invalid_request`.
     func requireParameters(_ form: FormParameters) throws(TokenError)
+    /// What a token request presents.
     /// - Returns: `nil` for what cannot be this factor: it is refused once the request's permits are taken.
     func read(_ form: FormParameters, _ context: RequestContext) -> Presented?
     /// When attempts at it take turns in this process.

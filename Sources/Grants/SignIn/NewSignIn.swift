@@ -18,16 +18,26 @@ struct NewSignIn: Sendable {
     private let signingKey: SigningKey?
     private let issuer: TokenIssuer
 
-    /// - Throws: `temporarily_unavailable` when there is no key to sign with.
+    /// A sign-in for a token request. - Throws: `temporarily_unavailable` when there is no key to sign with.
     init(_ request: TokenRequest, issuer: TokenIssuer) async throws(TokenError) {
-        realm = request.realm
-        client = request.client
-        source = request.context.source
-        userAgent = request.userAgent
-        proof = request.proof
-        contexts = request.contexts
-        scope = request.access.scope
-        audience = request.audience
+        try await self.init(
+            request.context, contexts: request.contexts, scope: request.access.scope, audience: request.audience,
+            userAgent: request.userAgent, issuer: issuer)
+    }
+
+    /// A sign-in for what was asked for before. - Throws: `temporarily_unavailable` when there is no key to sign with.
+    init(
+        _ context: RequestContext, contexts: RequestedContexts, scope: [String], audience: [String],
+        userAgent: String?, issuer: TokenIssuer
+    ) async throws(TokenError) {
+        realm = context.realm
+        client = context.client
+        source = context.source
+        proof = context.proof
+        self.userAgent = userAgent
+        self.contexts = contexts
+        self.scope = scope
+        self.audience = audience
         signingKey = try await issuer.prepare(realm: realm, client: client, scope: scope)
         refreshToken =
             scope.contains("offline_access")

@@ -69,34 +69,74 @@ public struct SignIn<F: Factor>: Sendable {
         self.services = services
     }
 
-    /// Reads, takes permits, checks, redeems, asks for the second factor, and looks up what is in doubt.
+    /// Takes permits, checks, redeems, asks for the second factor, and looks up what is in doubt.
     ///
-    /// - Parameter session: the session to open, by what the factor proves. It is asked for more than once and must
-    ///   name one session.
+    /// - Parameters:
+    ///   - presented: `nil` for what cannot be the factor: it is counted and refused.
+    ///   - second: the second factor's code, if one came with it.
+    ///   - session: the session to open, by what the factor proves. It is asked for more than once and must name one
+    ///     session.
     /// - Throws: `TokenError`, or what the database threw.
     public func verify(
-        _ form: FormParameters, _ context: RequestContext, opening session: (_ amr: [String]) -> NewSession
+        _ presented: F.Presented?, and second: SecondFactorCode?, _ context: RequestContext,
+        opening session: (_ amr: [String]) -> NewSession
     ) async throws -> SignedIn {
-        guard case .signedIn(let signedIn, .continue) = try await attempt(form, context, opening: session) else {
-            throw TokenError.unavailable("a page's session in the place of a client's")
+        switch try await attempt(presented, second, context, opening: session) {
+        case .decided(.signedIn(let user, let now, let expiresAt, let authTime), let amr):
+            var signedIn = SignedIn(user: user, amr: amr, now: now, sessionExpiresAt: expiresAt)
+            signedIn.authTime = authTime ?? now
+            return signedIn
+        case .decided(let outcome, _): throw refusal(of: outcome)
+        case .inDoubt(let lost):
+            guard
+                let found = try? await services.sessions.live(realm: context.realm.id, session: lost.id, jti: [])
+            else { throw TokenError.unavailable("in doubt") }
+            return SignedIn(
+                user: found.user, amr: found.amr, now: found.authTime, sessionExpiresAt: found.expiresAt)
         }
-        return signedIn
     }
 
-    /// The same on a page: opens the session of the browser, and answers its authorization request if nothing else is
-    /// due.
+    /// The same on a page: opens the session of the browser, and answers its authorization request, if it has one and
+    /// nothing else is due.
     /// - Parameter session: with its ``NewSession/page``.
     public func verifyOnPage(
-        _ form: FormParameters, _ context: RequestContext, opening session: (_ amr: [String]) -> NewSession
+        _ presented: F.Presented?, and second: SecondFactorCode?, _ context: RequestContext,
+        opening session: (_ amr: [String]) -> NewSession
     ) async throws -> SignedInOnPage {
-        try await attempt(form, context, opening: session)
+        switch try await attempt(presented, second, context, opening: session) {
+        case .decided(.signedInOnPage(let page, let user, let now, let expiresAt), let amr):
+            return .signedIn(SignedIn(user: user, amr: amr, now: now, sessionExpiresAt: expiresAt), page)
+        case .decided(.profileDue, _): return .profileDue
+        case .decided(.secondProofDue, _): return .secondProofDue
+        case .decided(.registrationClosed, _): return .registrationClosed
+        case .decided(let outcome, _): throw refusal(of: outcome)
+        case .inDoubt(let lost):
+            guard let page = lost.page,
+                let standing = try? await services.browserSessions.answer(
+                    realm: context.realm.id, cookieHash: page.cookieHash, host: page.host, request: nil),
+                let found = standing.session
+            else { throw TokenError.unavailable("in doubt") }
+            // Whether the code was stored is not known: the page asks again.
+            return .signedIn(
+                SignedIn(user: found.user, amr: found.amr, now: found.now, sessionExpiresAt: found.expiresAt),
+                .continue)
+        }
+    }
+
+    /// What came of an attempt.
+    private enum Attempt {
+        /// The statement said so; `amr` is what was proven.
+        case decided(SignInOutcome, amr: [String])
+        /// The answer was lost. Only a success writes the session's row, so that a look-up tells.
+        case inDoubt(NewSession)
     }
 
     private func attempt(
-        _ form: FormParameters, _ context: RequestContext, opening session: (_ amr: [String]) -> NewSession
-    ) async throws -> SignedInOnPage {
+        _ presented: F.Presented?, _ second: SecondFactorCode?, _ context: RequestContext,
+        opening session: (_ amr: [String]) -> NewSession
+    ) async throws -> Attempt {
         var admission = Admission(services.limiter, .token, context.subjects, realm: context.realm)
-        guard let presented = factor.read(form, context) else {
+        guard let presented else {
             try await admission.count(spending: context.proof)
             throw factor.refused("malformed")
         }
@@ -106,36 +146,17 @@ public struct SignIn<F: Factor>: Sendable {
             var amr = factor.amr(of: checked)
             do {
                 var outcome = try await redeem(checked, context, opening: session(amr), nil, turn, &admission)
-                if case .secondFactor(let prompt) = outcome,
-                    let proof = try SecondFactorProof(form, prompt, realm: context.realm.id, keyring: services.keyring)
-                {
+                if case .secondFactor(let prompt) = outcome, let second {
+                    let proof = try SecondFactorProof(
+                        second, prompt, realm: context.realm.id, keyring: services.keyring)
                     amr += amr.contains("pop") ? ["otp", "mfa"] : ["mfa"]
                     outcome = try await redeem(checked, context, opening: session(amr), proof, turn, &admission)
                 }
-                return try signedIn(outcome, amr)
+                return .decided(outcome, amr: amr)
             } catch StoreError.inDoubt {
-                return try await lookUp(session(amr), in: context.realm)
+                return .inDoubt(session(amr))
             }
         }
-    }
-
-    /// Whether a sign-in whose answer was lost took place: only a success writes the session's row.
-    private func lookUp(_ session: NewSession, in realm: Realm) async throws(TokenError) -> SignedInOnPage {
-        if let page = session.page {
-            let standing = try? await services.browserSessions.answer(
-                realm: realm.id, cookieHash: page.cookieHash, host: page.host, request: nil)
-            guard let found = standing?.session else { throw .unavailable("in doubt") }
-            // Whether the code was stored is not known: the page asks again.
-            return .signedIn(
-                SignedIn(user: found.user, amr: found.amr, now: found.now, sessionExpiresAt: found.expiresAt),
-                .continue)
-        }
-        guard let found = try? await services.sessions.live(realm: realm.id, session: session.id, jti: []) else {
-            throw .unavailable("in doubt")
-        }
-        return .signedIn(
-            SignedIn(user: found.user, amr: found.amr, now: found.authTime, sessionExpiresAt: found.expiresAt),
-            .continue)
     }
 
     /// One call of the factor's statement, again while another transaction has the account's factors.
@@ -155,22 +176,16 @@ public struct SignIn<F: Factor>: Sendable {
         }
     }
 
-    private func signedIn(_ outcome: SignInOutcome, _ amr: [String]) throws(TokenError) -> SignedInOnPage {
+    /// Why an outcome is no session of the kind that was to be opened.
+    private func refusal(of outcome: SignInOutcome) -> TokenError {
         switch outcome {
-        case .signedIn(let user, let now, let expiresAt, let authTime):
-            var signedIn = SignedIn(user: user, amr: amr, now: now, sessionExpiresAt: expiresAt)
-            signedIn.authTime = authTime ?? now
-            return .signedIn(signedIn, .continue)
-        case .signedInOnPage(let page, let user, let now, let expiresAt):
-            return .signedIn(SignedIn(user: user, amr: amr, now: now, sessionExpiresAt: expiresAt), page)
-        case .profileDue: return .profileDue
-        case .secondProofDue: return .secondProofDue
-        case .registrationClosed: return .registrationClosed
-        case .refused(let reason): throw factor.refused(reason)
-        case .secondFactor: throw .secondFactorRequired
-        case .secondFactorWrong: throw .secondFactorInvalid
-        case .unmet: throw .unmetAuthenticationRequirements("no second factor")
-        case .secondFactorGone: throw .unavailable("second factor changed")
+        case .refused(let reason): factor.refused(reason)
+        case .secondFactor: .secondFactorRequired
+        case .secondFactorWrong: .secondFactorInvalid
+        case .unmet: .unmetAuthenticationRequirements("no second factor")
+        case .secondFactorGone: .unavailable("second factor changed")
+        case .signedIn, .signedInOnPage, .profileDue, .secondProofDue, .registrationClosed:
+            .unavailable("a session of another kind")
         }
     }
 }

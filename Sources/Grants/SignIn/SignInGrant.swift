@@ -28,6 +28,9 @@ public struct SignInGrant<F: Factor>: Grant {
     /// Prepares everything that may fail, signs in, and mints the tokens.
     public func redeem(_ request: TokenRequest) async throws -> TokenResponse {
         let new = try await NewSignIn(request, issuer: issuer)
-        return try new.respond(try await signIn.verify(request.form, request.context, opening: new.record(amr:)))
+        let presented = signIn.factor.read(request.form, request.context)
+        return try new.respond(
+            try await signIn.verify(
+                presented, and: SecondFactorCode(request.form), request.context, opening: new.record(amr:)))
     }
 }

@@ -156,15 +156,14 @@ struct MagicLinkRoutes: Sendable {
     ) -> Refusal {
         let error = TokenError(error)
         let all = ["userId": link.formUserID, "token": link.formToken].merging(fields) { $1 }
-        var answer = result(
+        let answer = result(
             error.limit == nil ? .unavailable : .limited, exchange,
             retry: [
                 "retry": .flag(true), "method": .value(method), "action": .value("/magic-login"),
                 "fields": .rows(
                     all.sorted { $0.key < $1.key }.map { ["name": .value($0.key), "value": .value($0.value)] }),
             ])
-        answer.headers[.retryAfter] = String(error.limit?.retryAfterSeconds ?? 1)
-        return Refusal(answer, because: error)
+        return Refusal(answer.retriable(after: error.retryAfterSeconds), because: error)
     }
 
     /// As the mail spells it, or as the page's forms do.

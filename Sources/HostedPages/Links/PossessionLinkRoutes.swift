@@ -67,11 +67,10 @@ struct PossessionLinkRoutes: Sendable {
             }
         } catch {
             let error = TokenError(error)
-            var answer =
+            let answer =
                 error.limit == nil
                 ? result("unavailable", .serviceUnavailable, exchange) : result("limited", .tooManyRequests, exchange)
-            answer.headers[.retryAfter] = String(error.limit?.retryAfterSeconds ?? 1)
-            throw Refusal(answer, because: error)
+            throw Refusal(answer.retriable(after: error.retryAfterSeconds), because: error)
         }
     }
 

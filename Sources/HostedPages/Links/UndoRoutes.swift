@@ -95,9 +95,8 @@ struct UndoRoutes: Sendable {
 
     private func refusal(_ error: any Error, _ exchange: Exchange) -> Refusal {
         let error = TokenError(error)
-        var answer = result(error.limit == nil ? .unavailable : .limited, exchange)
-        answer.headers[.retryAfter] = String(error.limit?.retryAfterSeconds ?? 1)
-        return Refusal(answer, because: error)
+        let answer = result(error.limit == nil ? .unavailable : .limited, exchange)
+        return Refusal(answer.retriable(after: error.retryAfterSeconds), because: error)
     }
 }
 

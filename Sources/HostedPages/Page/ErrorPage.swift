@@ -3,7 +3,7 @@ import Texts
 import TokenEndpoint
 
 /// A page that ends a request, with a way on where there is one. Its kind stands in `data-error`.
-struct ErrorPage: Sendable, Equatable {
+struct ErrorPage: Sendable {
     /// The kinds of error pages.
     enum Kind: String, Sendable, CaseIterable {
         case invalidRequest = "invalid_request"
@@ -26,8 +26,6 @@ struct ErrorPage: Sendable, Equatable {
     }
 
     let kind: Kind
-    /// Seconds, for the two kinds that pass by themselves.
-    var retryAfter: Int?
     /// Where the same request can be made again, by GET; empty: this very address, which the page need not repeat.
     var retryURL: String?
     /// The way back to the app: `home_uri` and the name of its client.
@@ -36,10 +34,6 @@ struct ErrorPage: Sendable, Equatable {
     var support: String?
     /// Whether the page was opened in another browser than its sign-in began in.
     var isElsewhere = false
-
-    static func == (left: ErrorPage, right: ErrorPage) -> Bool {
-        left.kind == right.kind && left.retryAfter == right.retryAfter && left.retryURL == right.retryURL
-    }
 
     func answer(_ renderer: PageRenderer, _ look: PageLook) -> Answer {
         let look = look.filling(["client": home?.name ?? look.product])
@@ -51,10 +45,9 @@ struct ErrorPage: Sendable, Equatable {
         values.set("retry", value: retryURL)
         values.set("home", value: home?.uri)
         values.set("support", value: support)
-        var answer = renderer.page(
+        let answer = renderer.page(
             "error", step: "error", error: kind.rawValue, title: "error-title", values, look: look,
             status: kind.status)
-        if kind == .rateLimited || kind == .unavailable { answer.headers[.retryAfter] = String(retryAfter ?? 1) }
-        return answer
+        return kind == .rateLimited || kind == .unavailable ? answer.retriable(after: 1) : answer
     }
 }

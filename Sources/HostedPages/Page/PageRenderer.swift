@@ -92,6 +92,5 @@ extension HTTPField.Name {
     static let permissionsPolicy = HTTPField.Name("Permissions-Policy")!
     static let xRobotsTag = HTTPField.Name("X-Robots-Tag")!
     static let crossOriginResourcePolicy = HTTPField.Name("Cross-Origin-Resource-Policy")!
-    static let retryAfter = HTTPField.Name("Retry-After")!
     static let secFetchSite = HTTPField.Name("Sec-Fetch-Site")!
 }

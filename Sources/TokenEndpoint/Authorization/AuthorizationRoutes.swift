@@ -124,8 +124,7 @@ struct AuthorizationRoutes: Sendable {
             throw refusal
         } catch {
             let error = TokenError(error)
-            let page = pages.tryAgain(
-                after: error.limit?.retryAfterSeconds ?? 1, isLimited: error.limit != nil, exchange)
+            let page = pages.tryAgain(after: error.retryAfterSeconds, isLimited: error.limit != nil, exchange)
             throw Refusal(page, because: error)
         }
     }

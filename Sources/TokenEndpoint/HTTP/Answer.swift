@@ -75,8 +75,13 @@ public struct Answer: Sendable, Equatable {
 
     /// The server cannot answer now; the caller should try again.
     public static var unavailable: Answer {
-        var answer = Answer.error(.serviceUnavailable, "temporarily_unavailable")
-        answer.headers[.retryAfter] = "1"
+        Answer.error(.serviceUnavailable, "temporarily_unavailable").retriable(after: 1)
+    }
+
+    /// With `Retry-After` (RFC 9110 §10.2.3), in seconds.
+    package func retriable(after seconds: Int) -> Answer {
+        var answer = self
+        answer.headers[.retryAfter] = String(seconds)
         return answer
     }
 
@@ -108,7 +113,7 @@ public struct Answer: Sendable, Equatable {
 // swift-format-ignore: NeverForceUnwrap
 // Literals: a wrong one stops the first test.
 extension HTTPField.Name {
-    static let retryAfter = HTTPField.Name("Retry-After")!
+    fileprivate static let retryAfter = HTTPField.Name("Retry-After")!
     static let strictTransportSecurity = HTTPField.Name("Strict-Transport-Security")!
     static let referrerPolicy = HTTPField.Name("Referrer-Policy")!
     static let xRobotsTag = HTTPField.Name("X-Robots-Tag")!

@@ -132,9 +132,7 @@ extension Answer {
         object.member("policy", limit.policy.rawValue)
         object.member("dimension", limit.dimension.rawValue)
         object.member("retryAfterSeconds", limit.retryAfterSeconds)
-        var answer = Answer(.tooManyRequests, json: object.finish())
-        answer.headers[.retryAfter] = String(limit.retryAfterSeconds)
-        return answer
+        return Answer(.tooManyRequests, json: object.finish()).retriable(after: limit.retryAfterSeconds)
     }
 
     private static func body(_ error: TokenError) -> [UInt8] {

@@ -17,9 +17,8 @@ extension LongPolls {
 
         /// The answer, with `Retry-After` where there was no place.
         func answer(_ make: (Found) -> Answer) -> Answer {
-            var answer = make(found)
-            if isFull { answer.headers[.retryAfter] = "5" }
-            return answer
+            let answer = make(found)
+            return isFull ? answer.retriable(after: 5) : answer
         }
     }
 
