@@ -6,6 +6,7 @@ package import TokenEndpoint
 
 /// The pages of browsers and system web views, composed.
 package struct HostedPages: ComposedPages {
+    private let parts: PageParts
     private let signIn: SignInRoutes
     private let pages: SignInPages
     private let signOut: SignOutPages
@@ -14,11 +15,18 @@ package struct HostedPages: ComposedPages {
 
     /// - Throws: an error if a template or text in the binary is broken.
     package init(_ parts: PageParts) throws {
+        try self.init(parts, for: [])
+    }
+
+    /// - Parameter purposes: what a sign-in can be for, beside an authorization request.
+    init(_ parts: PageParts, for purposes: [any PurposeReader]) throws {
+        self.parts = parts
         let assets = AssetRoutes(images: parts.images)
         let looks = PageLooks(catalogue: parts.catalogue)
         pages = SignInPages(
-            renderer: try PageRenderer(assets: assets.names), assets: assets, looks: looks, parts: parts)
-        signIn = SignInRoutes(pages: pages, flow: SignInFlow(parts: parts), parts: parts)
+            renderer: try PageRenderer(assets: assets.names), assets: assets, looks: looks, parts: parts,
+            purposes: PurposeReaders(all: [AuthorizationPurposeReader(parts: parts)] + purposes))
+        signIn = SignInRoutes(pages: pages, parts: parts)
         signOut = SignOutPages(pages: pages, parts: parts)
         routes =
             assets.routes + ModuleRoutes().routes + signIn.routes
@@ -30,7 +38,17 @@ package struct HostedPages: ComposedPages {
     package func begin(
         _ request: AuthorizationRequest, due: PageOutcome, session: BrowserSessionStore.Live?, _ exchange: Exchange
     ) async throws -> Answer {
-        try await signIn.begin(request, due: due, session: session, exchange)
+        try await begin(
+            AuthorizationPurpose(request, in: exchange.realm, parts.authorizations), due: due, session: session,
+            exchange)
+    }
+
+    /// Begins a sign-in, or goes on with what is due.
+    func begin(
+        _ purpose: any SignInPurpose, due: PageOutcome = .login, session: BrowserSessionStore.Live? = nil,
+        _ exchange: Exchange
+    ) async throws -> Answer {
+        try await signIn.begin(purpose, due: due, session: session, exchange)
     }
 
     package func refused(_ error: AuthorizationPageError, _ exchange: Exchange) -> Answer {

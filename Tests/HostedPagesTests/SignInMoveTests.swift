@@ -12,7 +12,7 @@ struct SignInMoveTests {
 
     private func transaction(_ step: SignInStep) -> SignInTransaction {
         var transaction = SignInTransaction(
-            request: [1], browser: [UInt8](repeating: 7, count: 32), expiresAt: 1, step: step)
+            purpose: [1], browser: [UInt8](repeating: 7, count: 32), expiresAt: 1, step: step)
         transaction.address = "ada@example.com"
         return transaction
     }
@@ -70,6 +70,15 @@ struct SignInMoveTests {
         #expect(try move(step, nil, ("action", "cancel")).0 == .deny)
     }
 
+    @Test func `every step has a name, a number and a heading of its own`() throws {
+        let steps = SignInStep.allCases
+        #expect(Set(steps.map(\.name)).count == steps.count)
+        #expect(Set(steps.map(\.page.number)).count == steps.count)
+        #expect(Set(steps.map { $0.page.title(transaction($0), rules) }).count == steps.count)
+        for step in steps { #expect(SignInStep(number: step.page.number) == step) }
+        #expect(SignInStep(number: 0) == nil)
+    }
+
     @Test func `a step cannot be skipped`() throws {
         for step in [SignInStep.address, .code, .link, .secondFactor, .profile] {
             for action in ["allow", "skip", "create"] {
@@ -80,7 +89,7 @@ struct SignInMoveTests {
 
     @Test func `a code is taken as it is pasted`() throws {
         #expect(
-            try move(.code, nil, ("action", "continue"), ("code", " 123-456 ")).0 == .proveCode("123456", second: [:]))
+            try move(.code, nil, ("action", "continue"), ("code", " 123-456 ")).0 == .proveCode(TypedCode("123456")))
     }
 
     @Test func `the sixth message is not sent`() throws {
@@ -237,11 +246,11 @@ struct SignInMoveTests {
     @Test func `a second factor goes with the proof that it completes`() throws {
         #expect(
             try move(.secondFactor, nil, ("action", "continue"), ("totp_code", "123 456")).0
-                == .proveCode("", second: ["totp_code": "123 456"]))
+                == .proveCode(TypedCode(""), and: .totp(TypedCode("123 456"))))
         var byLink = transaction(.secondFactor)
         byLink.facts = .byLink
         let form = try form(("action", "continue"), ("recovery_code", "abcd-efgh"))
-        #expect(try byLink.move(form, rules) == .proveLink(second: ["recovery_code": "abcd-efgh"]))
+        #expect(try byLink.move(form, rules) == .proveLink(and: .recovery(TypedCode("abcd-efgh"))))
     }
 
     private func phones(methods: Set<Hosted.Method> = [.emailCode, .phoneCode]) throws -> SignInRules {

@@ -16,7 +16,7 @@ struct SignInTransactionTests {
 
     private func transaction() -> SignInTransaction {
         var transaction = SignInTransaction(
-            request: Array(0...255), browser: [UInt8](repeating: 9, count: 32), expiresAt: 1_800_000_000, step: .code)
+            purpose: Array(0...255), browser: [UInt8](repeating: 9, count: 32), expiresAt: 1_800_000_000, step: .code)
         transaction.fault = .wrongCode
         transaction.link = .pending
         (transaction.faultField, transaction.report, transaction.sentAt) = (.code, .tooSoon, 1_795_356_239)
@@ -89,7 +89,7 @@ struct SignInTransactionTests {
 
     @Test func `the largest one fits into three KiB`() throws {
         var transaction = transaction()
-        transaction.request = [UInt8](repeating: 1, count: SignInTransaction.maximumRequest)
+        transaction.purpose = [UInt8](repeating: 1, count: SignInTransaction.maximumPurpose)
         transaction.address = String(repeating: "a", count: 254)
         transaction.handle = String(repeating: "h", count: 430)
         transaction.ceremony = []

@@ -25,7 +25,7 @@ extension SecondFactorProof {
     init(
         _ code: SecondFactorCode, _ prompt: SecondFactorPrompt, realm: UUIDValue, keyring: Keyring
     ) throws(TokenError) {
-        let material = SecondFactorMaterial(prompt.sealedSeed)
+        let material = try SecondFactorMaterial(prompt.sealedSeed)
         switch code {
         case .totp(let code):
             let seed = try material.seed(keyring: keyring, realm: realm, factor: prompt.factor)

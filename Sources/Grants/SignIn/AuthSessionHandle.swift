@@ -1,6 +1,6 @@
 import Encoding
 
-public import Persistence
+package import Persistence
 
 /// The `auth_session` handle that the answer to a request for a code or a link holds.
 ///

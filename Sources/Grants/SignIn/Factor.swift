@@ -2,8 +2,8 @@ public import Persistence
 
 /// What proves who somebody is. It is consumed by the statement that opens the session.
 ///
-/// Whoever has the factor hands it to ``SignIn`` as ``Presented``: the token endpoint reads it from a form, a page has it
-/// already. ``SignIn`` then runs the steps from ``turn(of:_:)`` on, in the order in which they stand here.
+/// ``SignIn`` takes it as ``Presented``: the token endpoint reads that from a form, a page has it already. ``SignIn``
+/// then runs the steps from ``turn(of:_:)`` on, in the order in which they stand here.
 public protocol Factor: Sendable {
     /// A factor as a request presents it, typed and bounded; no statement has seen it yet.
     associatedtype Presented: Sendable

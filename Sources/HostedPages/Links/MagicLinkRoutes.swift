@@ -82,12 +82,13 @@ struct MagicLinkRoutes: Sendable {
     ) async throws -> Answer {
         try await signIn.answering(exchange) {
             let (transaction, context) = try await signIn.open(String(decoding: asking.state, as: UTF8.self), exchange)
-            let look = pages.looks.look(exchange.realm, exchange, uiLocales: context.request.uiLocales)
+            var look = pages.looks.look(exchange.realm, exchange, uiLocales: context.purpose.uiLocales)
+            if let client = context.purpose.client { look = look.filling(["client": client.displayName]) }
             var values: PageValues = ["user": .value(link.formUserID), "token": .value(link.formToken)]
             values.set(account: transaction.address)
             return pages.renderer.page(
                 "continue-link", step: "continue-link", title: "link-here-title", values,
-                look: look.filling(["client": context.request.client.displayName]), hidesReferrer: true)
+                look: look, hidesReferrer: true)
         }
     }
 

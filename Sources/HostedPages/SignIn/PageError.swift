@@ -34,7 +34,9 @@ extension SignInPages {
         let transaction = form["tx"].flatMap {
             SignInTransaction($0, realm: exchange.realm, host: exchange.host, keyring: parts.keyring)
         }
-        let client = form["client_id"].flatMap { exchange.realm.clients[$0] } ?? transaction?.client(in: exchange.realm)
+        let client =
+            form["client_id"].flatMap { exchange.realm.clients[$0] }
+            ?? transaction.flatMap { purposes.client($0.purpose, in: exchange.realm) }
         if let client, client.enabled, let home = client.home { page.home = (home, client.displayName) }
         page.isElsewhere = isGET && transaction != nil && (kind == .cookiesNeeded || kind == .foreignForm)
         let path = exchange.request.path ?? "/"
@@ -58,13 +60,5 @@ extension Client {
             ?? hosted.redirectURIs.lazy.compactMap { uri in
                 uri.prefixMatch(of: /https:\/\/[^\/?#]+/).map { String($0.0) + "/" }
             }.first
-    }
-}
-
-extension SignInTransaction {
-    /// The client that began it.
-    fileprivate func client(in realm: Realm) -> Client? {
-        if let key = SignInRoutes.client(ofStored: request) { return realm.clients.values.first { $0.key == key } }
-        return try? AuthorizationRequest(request, realm: realm).client
     }
 }

@@ -53,7 +53,7 @@ extension SignInContext {
         context.rules.methods = realm.hosted.methods.intersection([.passkey]).union([.emailCode])
         context.rules.addresses = TypedAddresses(realm, takesMail: true, takesPhones: false)
         context.rules.prefersLink = false
-        context.rules.replacesAccount = request.wantedProof != nil || rules.registration != .off
+        context.rules.replacesAccount = rules.wantsAddress || rules.registration != .off
         return context
     }
 }

@@ -1,7 +1,7 @@
 import Grants
 import Persistence
 
-/// What a form asks for: the pure half of a step. ``SignInFlow`` does it.
+/// What a form asks for: the pure half of a step. A ``PageFlow`` does it.
 enum SignInMove: Sendable, Equatable {
     /// Shows a step, as the transaction says it.
     case show
@@ -12,21 +12,38 @@ enum SignInMove: Sendable, Equatable {
     case sendLink
     /// Another address: the code or link of a handle is given up.
     case giveUp(handle: String)
-    /// A code from the mailbox, with a second factor if there is one.
-    case proveCode(String, second: [String: String])
+    /// A code from the mailbox or the phone, with a second factor if there is one.
+    case proveCode(TypedCode, and: SecondFactorCode? = nil)
     /// A link that was opened elsewhere.
-    case proveLink(second: [String: String])
+    case proveLink(and: SecondFactorCode? = nil)
     case provePasskey(assertion: String)
     /// The names of a new user whose address is proven.
     case register(first: PersonName?, last: PersonName?)
-    case enrolPasskey(attestation: String)
-    case skipPasskey
     case allow
-    /// The signed-in user goes on to the client.
+    /// The signed-in user goes on to what the sign-in is for.
     case goOn
     case deny
-    /// Begins again with the same request.
+    /// Begins again for the same purpose.
     case restart
+    /// What one step alone asks for.
+    case own(StepAct)
+}
+
+/// What one step alone asks for, and how it is done. It counts the statements that it makes.
+struct StepAct: Sendable, Equatable {
+    /// Acts of one name are equal.
+    let name: String
+    let perform: @Sendable (SignInFlow, SignInTransaction, SignInContext) async throws -> FlowOutcome
+
+    init(
+        _ name: String,
+        _ perform: @escaping @Sendable (SignInFlow, SignInTransaction, SignInContext) async throws -> FlowOutcome
+    ) {
+        self.name = name
+        self.perform = perform
+    }
+
+    static func == (left: StepAct, right: StepAct) -> Bool { left.name == right.name }
 }
 
 /// Why a form is refused as a whole: nothing is done.
@@ -39,161 +56,14 @@ extension SignInTransaction {
         guard let action = form["action"].flatMap(SignInAction.init) else { throw InvalidForm() }
         for field in SignInStep.allFields.subtracting(step.fields) where form[field] != nil { throw InvalidForm() }
         (fault, faultField, report) = (nil, nil, nil)
-        if action == .cancel, step != .consent, step != .offerPasskey { return .deny }
-        switch step {
-        case .address: return try moveFromAddress(action, form, rules)
-        case .register: return try moveFromRegistration(action, form, rules)
-        case .code: return try moveFromCode(action, form, rules)
-        case .link: return try moveFromLink(action, rules)
-        case .secondFactor: return try moveFromSecondFactor(action, form)
-        case .profile: return try moveFromProfile(action, form, rules)
-        case .offerPasskey: return try moveFromOffer(action, form)
-        case .consent: return try moveFromConsent(action)
-        case .continueAs: return try moveFromContinueAs(action, rules)
-        }
-    }
-
-    private mutating func moveFromAddress(
-        _ action: SignInAction, _ form: FormParameters, _ rules: SignInRules
-    ) throws(InvalidForm) -> SignInMove {
-        if let fixed = rules.fixedAddress, let typed = form["address"], typed != fixed { throw InvalidForm() }
-        switch action {
-        case .continue where rules.sendsMessages:
-            return take(address: rules.fixedAddress ?? form["address"], rules)
-        case .passkey where rules.rpID != nil && rules.methods.contains(.passkey):
-            address = rules.fixedAddress ?? (form["address"] ?? "").beginning(bytes: 254)
-            guard let assertion = form["assertion"], !ceremony.isEmpty else { return faulted(.passkeyFailed) }
-            return .provePasskey(assertion: assertion)
-        case .register where held != nil:
-            guard rules.replacesAccount else { return try closed() }
-            return rules.needsProfile ? shown(.profile) : .register(first: nil, last: nil)
-        case .register where rules.offersRegistration:
-            address = (form["address"] ?? "").beginning(bytes: 254)
-            return shown(.register)
-        case .register: return try closed()
-        default: throw InvalidForm()
-        }
-    }
-
-    private mutating func moveFromRegistration(
-        _ action: SignInAction, _ form: FormParameters, _ rules: SignInRules
-    ) throws(InvalidForm) -> SignInMove {
-        guard action == .continue else { throw InvalidForm() }
-        guard rules.offersRegistration else { return try closed() }
-        let typed = form["address"] ?? ""
-        address = typed.beginning(bytes: 254)
-        keepProfile(of: form)
-        do throws(TypedAddresses.Fault) {
-            _ = try rules.registeredAddresses.read(typed)
-        } catch {
-            return faulted(InputFault(error))
-        }
-        guard let names = names(form, rules) else { return .show }
-        guard !rules.hasTerms || form["terms"] != nil else { return faulted(.fieldMissing, at: .terms) }
-        facts.insert(.registers)
-        if rules.hasTerms { facts.insert(.acceptsTerms) }
-        return take(address: typed, rules, names)
-    }
-
-    private mutating func moveFromCode(
-        _ action: SignInAction, _ form: FormParameters, _ rules: SignInRules
-    ) throws(InvalidForm) -> SignInMove {
-        // No code opens an account any more, and none is sent.
-        if facts.contains(.registers), rules.registration == .off, action != .otherAddress { return try closed() }
-        switch action {
-        case .continue:
-            guard Int(wrongCodes) < rules.tries else { return faulted(.noTries) }
-            guard let code = form["code"].map(TypedCode.init)?.text, !code.isEmpty else {
-                return faulted(.fieldMissing, at: .code)
-            }
-            return .proveCode(code.beginning(bytes: 16), second: [:])
-        case .resend: return send(.sendCode(resends: true), rules)
-        case .sms, .voice, .whatsapp:
-            guard address.isPhone, let channel = Channel(rawValue: action.rawValue),
-                rules.addresses.channels.contains(channel)
-            else { throw InvalidForm() }
-            return send(.sendCode(resends: true, channel: channel), rules)
-        case .link where offersLink(rules): return send(.sendLink, rules)
-        case .otherAddress where rules.fixedAddress == nil: return another()
-        default: throw InvalidForm()
-        }
-    }
-
-    private mutating func moveFromLink(
-        _ action: SignInAction, _ rules: SignInRules
-    ) throws(InvalidForm) -> SignInMove {
-        switch action {
-        case .continue: return .proveLink(second: [:])
-        case .resend: return send(.sendLink, rules)
-        case .code where rules.sendsCodes(to: address): return send(.sendCode(resends: false), rules)
-        case .otherAddress where rules.fixedAddress == nil: return another()
-        default: throw InvalidForm()
-        }
-    }
-
-    private mutating func moveFromSecondFactor(
-        _ action: SignInAction, _ form: FormParameters
-    ) throws(InvalidForm) -> SignInMove {
-        guard action == .continue else { throw InvalidForm() }
-        var second: [String: String] = [:]
-        for name in ["totp_code", "recovery_code"] {
-            if let value = form[name], value.utf8.count <= TypedCode.maximumBytes { second[name] = value }
-        }
-        guard second.count == 1 else {
-            return faulted(second.isEmpty ? .fieldMissing : .wrongSecondFactor, at: .totpCode)
-        }
-        if second["recovery_code"] != nil { faultField = .recoveryCode }
-        return facts.contains(.byLink) ? .proveLink(second: second) : .proveCode(code, second: second)
-    }
-
-    private mutating func moveFromProfile(
-        _ action: SignInAction, _ form: FormParameters, _ rules: SignInRules
-    ) throws(InvalidForm) -> SignInMove {
-        guard action == .continue else { throw InvalidForm() }
-        keepProfile(of: form)
-        let accepts = form["terms"] != nil || facts.contains(.acceptsTerms)
-        guard let names = names(form, rules) else { return .show }
-        guard !rules.hasTerms || accepts else { return faulted(.fieldMissing, at: .terms) }
-        if rules.hasTerms { facts.insert(.acceptsTerms) }
-        return .register(first: names.first, last: names.last)
-    }
-
-    private mutating func moveFromOffer(
-        _ action: SignInAction, _ form: FormParameters
-    ) throws(InvalidForm) -> SignInMove {
-        switch action {
-        case .skip: return .skipPasskey
-        case .create:
-            guard let attestation = form["attestation"], !ceremony.isEmpty else { return faulted(.passkeyFailed) }
-            return .enrolPasskey(attestation: attestation)
-        default: throw InvalidForm()
-        }
-    }
-
-    private func moveFromConsent(_ action: SignInAction) throws(InvalidForm) -> SignInMove {
-        switch action {
-        case .allow: return .allow
-        case .deny, .cancel: return .deny
-        default: throw InvalidForm()
-        }
-    }
-
-    private mutating func moveFromContinueAs(
-        _ action: SignInAction, _ rules: SignInRules
-    ) throws(InvalidForm) -> SignInMove {
-        switch action {
-        case .continue: return .goOn
-        case .otherAccount:
-            if rules.provesAddressOnly { facts.insert(.wantsCode) }
-            return shown(.address)
-        default: throw InvalidForm()
-        }
+        if action == .cancel, step.page.canBeCancelled { return .deny }
+        return try step.page.move(action, form, &self, rules)
     }
 }
 
 extension SignInTransaction {
     /// The next page is that of a step.
-    private mutating func shown(_ step: SignInStep) -> SignInMove {
+    mutating func shown(_ step: SignInStep) -> SignInMove {
         self.step = step
         return .show
     }
@@ -205,7 +75,7 @@ extension SignInTransaction {
     }
 
     /// Registration was closed since a page offered it.
-    private mutating func closed() throws(InvalidForm) -> SignInMove {
+    mutating func closed() throws(InvalidForm) -> SignInMove {
         guard step != .address || facts.contains(.offersRegistration) else { throw InvalidForm() }
         (step, handle) = (.address, "")
         facts.subtract([.registers, .acceptsTerms, .offersRegistration])
@@ -213,7 +83,7 @@ extension SignInTransaction {
     }
 
     /// A typed address: a message goes to it by the first method that the realm has.
-    private mutating func take(
+    mutating func take(
         address typed: String?, _ rules: SignInRules, _ names: (first: PersonName?, last: PersonName?) = (nil, nil)
     ) -> SignInMove {
         address = (typed ?? "").beginning(bytes: 254)
@@ -232,7 +102,7 @@ extension SignInTransaction {
     }
 
     /// Counts a message against the limits of one sign-in.
-    private mutating func send(_ move: SignInMove, _ rules: SignInRules) -> SignInMove {
+    mutating func send(_ move: SignInMove, _ rules: SignInRules) -> SignInMove {
         if sends == 0 {
             guard Int(addresses) < SignInRules.maximumAddresses else { return faulted(.sendLimit) }
         } else if Int(sends) >= rules.sends(to: address) {
@@ -241,13 +111,8 @@ extension SignInTransaction {
         return move
     }
 
-    /// Whether a link may be sent in place of a code: to sign in.
-    func offersLink(_ rules: SignInRules) -> Bool {
-        rules.sendsLinks(to: address) && !facts.contains(.registers)
-    }
-
     /// Back to the address; the handle of the former one opens nothing any more.
-    private mutating func another() -> SignInMove {
+    mutating func another() -> SignInMove {
         let former = handle
         handle = ""
         sends = 0
@@ -276,8 +141,8 @@ extension SignInMove {
     /// handle that is given up.
     var isUncounted: Bool {
         switch self {
-        case .allow, .goOn, .skipPasskey, .deny, .register, .giveUp: true
-        case .show, .restart, .sendCode, .sendLink, .proveCode, .proveLink, .provePasskey, .enrolPasskey: false
+        case .allow, .goOn, .deny, .register, .giveUp: true
+        case .show, .restart, .sendCode, .sendLink, .proveCode, .proveLink, .provePasskey, .own: false
         }
     }
 
@@ -285,7 +150,7 @@ extension SignInMove {
     var dependsOnAccount: Bool {
         switch self {
         case .sendCode, .sendLink, .giveUp, .proveCode, .proveLink, .provePasskey, .register: true
-        case .show, .enrolPasskey, .skipPasskey, .allow, .goOn, .deny, .restart: false
+        case .show, .own, .allow, .goOn, .deny, .restart: false
         }
     }
 }

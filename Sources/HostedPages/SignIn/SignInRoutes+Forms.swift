@@ -43,7 +43,7 @@ extension SignInRoutes {
         _ move: SignInMove, _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> SentForms.Outcome {
         do {
-            let outcome = try await flow.perform(move, transaction, context)
+            let outcome = try await context.perform(move, transaction, parts)
             if move == .show || move == .restart { return try outcome.sent(by: self, context, reach: .onlyThis) }
             return try outcome.sent(by: self, context)
         } catch let error as AuthorizationRefusal {
@@ -71,10 +71,9 @@ extension SignInRoutes {
         let status: HTTPResponse.Status = error.limit != nil ? .tooManyRequests : .serviceUnavailable
         // A step that names the account cannot be shown without the database.
         let shown = try? await page(transaction, context, status: status)
-        var answer =
+        let answer =
             shown ?? pages.errorPage(error.limit != nil ? .rateLimited : .unavailable, context.exchange, status: status)
-        answer.headers[.retryAfter] = String(error.limit?.retryAfterSeconds ?? 1)
-        return answer
+        return answer.retriable(after: error.retryAfterSeconds)
     }
 
     /// Redeems a link in the browser that asked for it, and goes on there.
@@ -84,25 +83,25 @@ extension SignInRoutes {
     ) async throws -> SentForms.Outcome {
         var transaction = transaction
         transaction.opened = link
-        return try await flow.prove(linkWith: [:], transaction, context).sent(by: self, context)
+        return try await SignInFlow(parts: parts).prove(linkAnd: nil, transaction, context).sent(by: self, context)
     }
 }
 
 extension SignInTransaction {
-    /// The form of this page, as two requests can have it in common. What a browser does for one authorization request
-    /// is remembered in one row.
+    /// The form of this page, as two requests can have it in common. What a browser does for one purpose is remembered
+    /// in one row.
     fileprivate func sent(_ form: FormParameters, _ exchange: Exchange) -> SentForms.Form {
         var shown = self
         // Every time that the page is shown it has another ceremony, which only these fields answer.
         if form["assertion"] == nil, form["attestation"] == nil { shown.ceremony = [] }
         let fields = form.sorted.filter { $0.name != "tx" }.flatMap { [Array($0.name.utf8), Array($0.value.utf8)] }
         return SentForms.Form(
-            of: [Array("sign-in".utf8), Array(exchange.host.utf8), BrowserCookies(exchange).value, request],
+            of: [Array("sign-in".utf8), Array(exchange.host.utf8), BrowserCookies(exchange).value, purpose],
             saying: [shown.encoded] + fields)
     }
 }
 
-extension SignInFlow.Outcome {
+extension FlowOutcome {
     /// As the browser gets it, and as one that sends the same form again does.
     fileprivate func sent(
         by routes: SignInRoutes, _ context: SignInContext, reach: SentForms.Outcome.Reach? = nil
@@ -115,19 +114,16 @@ extension SignInFlow.Outcome {
                 reach ?? (isAgain ? .concurrent : .repetitions))
             sent.session = cookie?.cookie ?? BrowserCookie(next.ownSession)
             return sent
-        case .response(let response, let cookie, let former):
+        case .end(let end, let cookie, let former):
             let cookies = routes.header(cookie, context)
-            var sent = SentForms.Outcome(
-                routes.respond(response, context).setting(cookies), reach ?? .repetitions)
-            guard let code = response.code, var former else { return sent }
-            sent.codeHash = context.request.hash(of: code)
-            guard !context.request.provesAddressOnly else {
-                sent.afterwards = try routes.see(former, context)
-                return sent
-            }
-            sent.session = cookie?.cookie ?? BrowserCookie(former.ownSession) ?? context.cookies.session
-            former.step = .continueAs
+            var sent = SentForms.Outcome(routes.leave(to: end, context).setting(cookies), reach ?? .repetitions)
+            guard case .response(_, let codeHash?) = end, let former else { return sent }
+            sent.codeHash = codeHash
             sent.afterwards = try routes.see(former, context).setting(cookies)
+            // The proof of an address needs no session, and leaves none.
+            if !context.rules.provesAddressOnly {
+                sent.session = cookie?.cookie ?? BrowserCookie(former.ownSession) ?? context.cookies.session
+            }
             return sent
         }
     }

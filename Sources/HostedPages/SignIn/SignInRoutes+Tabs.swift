@@ -8,12 +8,11 @@ extension SignInRoutes {
     func signedInMeanwhile(
         _ transaction: SignInTransaction, _ context: SignInContext
     ) async throws -> SignInTransaction? {
-        let wantsLogin = context.request.prompts.contains(.login)
-        let namesAccount = [SignInStep.consent, .continueAs, .offerPasskey].contains(transaction.step)
-        guard !context.request.provesAddressOnly, context.realm.hosted.singleSignOnIdle > 0,
-            namesAccount || !wantsLogin && transaction.step != .profile,
+        let (wantsLogin, step) = (context.purpose.wantsLogin, transaction.step.page)
+        guard !context.rules.provesAddressOnly, context.realm.hosted.singleSignOnIdle > 0,
+            step.namesAccount || !wantsLogin && !step.holdsProof,
             let cookie = context.cookies.session, transaction.session != Array(cookie.hash.prefix(8)),
-            try await flow.signedIn(transaction, context) != nil
+            try await SignInFlow(parts: parts).signedIn(transaction, context) != nil
         else { return nil }
         var moved = context.begun(from: transaction, at: parts.clock())
         moved.step = wantsLogin ? .address : .continueAs

@@ -10,7 +10,6 @@ import TokenEndpoint
 /// button says and leads to a GET or to the client.
 struct SignInRoutes: Sendable {
     let pages: SignInPages
-    let flow: SignInFlow
     let parts: PageParts
 
     var routes: [Route] {
@@ -23,65 +22,32 @@ struct SignInRoutes: Sendable {
 
     // MARK: Begin
 
-    /// The first page of an authorization request.
+    /// The first page of a sign-in.
+    /// - Parameters:
+    ///   - due: what the purpose waits for; ``PageOutcome/login`` without a live session.
+    ///   - session: who is signed in in the browser.
     func begin(
-        _ request: AuthorizationRequest, due: PageOutcome, session: BrowserSessionStore.Live?, _ exchange: Exchange
+        _ purpose: any SignInPurpose, due: PageOutcome, session: BrowserSessionStore.Live?, _ exchange: Exchange
     ) async throws -> Answer {
         let cookies = BrowserCookies(exchange)
-        let context = SignInContext(exchange, request, cookies)
-        let isMet = request.provesAddressOnly ? request.addressACR != nil : context.canProveWhatIsWanted
-        guard isMet else {
-            return respond(
-                try await parts.authorizations.refuse(
-                    request, .unmetAuthenticationRequirements, "The sign-in does not meet acr_values.",
-                    realm: context.realm), context)
+        let context = SignInContext(exchange, purpose, cookies)
+        guard purpose.canBeMet(under: context.rules) else {
+            return leave(to: try await purpose.refuse(.unmet), context)
         }
         let browser = cookies.named
         var transaction = SignInTransaction(
-            request: try await bytes(of: request, context), browser: browser.hash,
+            purpose: try await purpose.encoded(exchange), browser: browser.hash,
             expiresAt: Int(parts.clock()) + context.realm.hosted.signInLifetime, step: .address)
-        transaction.address = request.loginHint ?? ""
+        transaction.address = purpose.loginHint ?? ""
         transaction.session = Array(cookies.session?.hash.prefix(8) ?? [])
         switch due {
         case .consent: transaction.step = .consent
         case .continue, .offerPasskey, .issued: transaction.step = .continueAs
-        case .acr where context.mayStepUp(session):
-            transaction.stepUp()
-            return try await pages.page(transaction, context.steppingUp(transaction), live: session).setting(
-                browser.header)
-        default: if request.prompts.contains(.create), context.rules.offersRegistration { transaction.step = .register }
+        case .acr where context.mayStepUp(session): transaction.stepUp()
+        default: if purpose.wantsRegistration, context.rules.offersRegistration { transaction.step = .register }
         }
-        return try await pages.page(transaction, context, live: session).setting(browser.header)
-    }
-
-    /// The request in bytes. A long one is stored, so that `tx` fits into an address.
-    private func bytes(of request: AuthorizationRequest, _ context: SignInContext) async throws -> [UInt8] {
-        let encoded = request.encoded
-        guard encoded.count > SignInTransaction.maximumRequest else { return encoded }
-        if let id = request.pushedID { return [Self.storedMark] + id + request.client.key.bytes }
-        let uri = try await parts.authorizations.store(
-            request, realm: context.realm, source: context.exchange.source)
-        let form = FormParameters([("client_id", request.client.clientID), ("request_uri", uri)]) ?? FormParameters()
-        let stored = try await parts.authorizations.request(form, realm: context.exchange.realm)
-        return [Self.storedMark] + (stored.pushedID ?? []) + request.client.key.bytes
-    }
-
-    /// Begins the name of a stored request, where a request in bytes begins with a smaller number.
-    private static let storedMark: UInt8 = 255
-
-    /// The client of a stored request; `nil` for a request in bytes.
-    static func client(ofStored bytes: [UInt8]) -> UUIDValue? {
-        bytes.first == storedMark && bytes.count == 1 + 32 + 16 ? UUIDValue(bytes: bytes[33...]) : nil
-    }
-
-    private func request(_ bytes: [UInt8], _ exchange: Exchange) async throws -> AuthorizationRequest {
-        guard bytes.first == Self.storedMark else { return try AuthorizationRequest(bytes, realm: exchange.realm) }
-        try parts.countLookUp(exchange)
-        guard let key = Self.client(ofStored: bytes),
-            let client = exchange.realm.clients.values.first(where: { $0.key == key })
-        else { throw AuthorizationRefusal.page(.invalidClient) }
-        return try await parts.authorizations.request(
-            pushed: Array(bytes[1..<33]), of: client, realm: exchange.realm)
+        return try await pages.page(transaction, context.steppingUp(transaction), live: session).setting(
+            browser.header)
     }
 
     // MARK: Show
@@ -101,15 +67,12 @@ struct SignInRoutes: Sendable {
     func page(
         _ transaction: SignInTransaction, _ context: SignInContext, status: HTTPResponse.Status = .ok
     ) async throws -> Answer {
-        switch transaction.step {
-        case .consent, .continueAs, .offerPasskey:
-            guard let live = try await flow.signedIn(transaction, context) else {
-                return try await pages.page(
-                    context.begun(from: transaction, at: parts.clock()), context, live: nil, status: status)
-            }
-            return try await pages.page(transaction, context, live: live, status: status)
-        default: return try await pages.page(transaction, context, live: nil, status: status)
+        guard transaction.step.page.namesAccount else {
+            return try await pages.page(transaction, context, live: nil, status: status)
         }
+        let live = try await SignInFlow(parts: parts).signedIn(transaction, context)
+        let shown = live == nil ? context.begun(from: transaction, at: parts.clock()) : transaction
+        return try await pages.page(shown, context, live: live, status: status)
     }
 
     // MARK: Answers
@@ -120,10 +83,16 @@ struct SignInRoutes: Sendable {
         return .seeOther("/sign-in" + "?tx=\(text)")
     }
 
-    func respond(_ response: AuthorizationResponse, _ context: SignInContext) -> Answer {
-        switch response.mode {
-        case .query: .seeOther(response.url)
-        case .formPost: pages.formPost(response, client: context.request.client.displayName, context.exchange)
+    /// To where a sign-in ends.
+    func leave(to end: SignInEnd, _ context: SignInContext) -> Answer {
+        switch end {
+        case .page(let path): .seeOther(path)
+        case .response(let response, _):
+            switch response.mode {
+            case .query: .seeOther(response.url)
+            case .formPost:
+                pages.formPost(response, client: context.purpose.client?.displayName, context.exchange)
+            }
         }
     }
 
@@ -165,7 +134,7 @@ struct SignInRoutes: Sendable {
         }
     }
 
-    /// Opens `tx` and reads its request again, under the present configuration.
+    /// Opens `tx` and reads its purpose again, under the present configuration.
     func open(_ text: String, _ exchange: Exchange) async throws -> (SignInTransaction, SignInContext) {
         let transaction = try transaction(text, exchange)
         return (transaction, try await context(of: transaction, exchange))
@@ -183,9 +152,10 @@ struct SignInRoutes: Sendable {
         return transaction
     }
 
-    /// Reads the request of a transaction again.
+    /// Reads the purpose of a transaction again.
     func context(of transaction: SignInTransaction, _ exchange: Exchange) async throws -> SignInContext {
-        SignInContext(exchange, try await request(transaction.request, exchange), BrowserCookies(exchange))
+        let purpose = try await pages.purposes.purpose(transaction.purpose, exchange)
+        return SignInContext(exchange, purpose, BrowserCookies(exchange))
             .steppingUp(transaction).provingAgain(transaction)
     }
 
@@ -206,9 +176,8 @@ struct SignInRoutes: Sendable {
                 ? .seeOther(response.url) : pages.formPost(response, client: nil, exchange)
         } catch {
             let error = TokenError(error)
-            var answer = pages.errorPage(error.limit != nil ? .rateLimited : .unavailable, exchange)
-            answer.headers[.retryAfter] = String(error.limit?.retryAfterSeconds ?? 1)
-            throw Refusal(answer, because: error)
+            let answer = pages.errorPage(error.limit != nil ? .rateLimited : .unavailable, exchange)
+            throw Refusal(answer.retriable(after: error.retryAfterSeconds), because: error)
         }
     }
 }

@@ -15,6 +15,8 @@ struct SignInRules: Sendable, Equatable {
     var prefersLink = false
     /// Whether links go to phones too: where a client wants a number proven.
     var linksPhones = false
+    /// Whether an address is to be proven, whatever account it is of.
+    var wantsAddress = false
     /// What carries the first message to a phone, where the realm has it.
     var channel: Channel?
     /// Whether a number that may have passed to the person can become that of a new account.
@@ -24,7 +26,7 @@ struct SignInRules: Sendable, Equatable {
     /// Mails per address, and addresses per sign-in.
     static let mails = 5
     static let maximumAddresses = 3
-    /// Whether the request asks for the proof of an address alone. The page then signs no user in.
+    /// Whether the proof of an address alone is asked for. The page then signs no user in.
     var provesAddressOnly = false
     /// The address was pushed with the request and is not to be edited.
     var fixedAddress: String?

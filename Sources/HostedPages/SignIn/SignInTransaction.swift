@@ -6,8 +6,8 @@ import Persistence
 ///
 /// Bound to realm, host and browser. What it says was decided by this server; a browser can only present it again.
 struct SignInTransaction: Sendable, Equatable {
-    /// The authorization request in bytes (``AuthorizationRequest/encoded``), or the name of a stored one.
-    var request: [UInt8]
+    /// What it is for, in bytes (``SignInPurpose/encoded(_:)``).
+    var purpose: [UInt8]
     /// SHA-256 of the browser cookie.
     let browser: [UInt8]
     /// Seconds since the epoch.
@@ -65,7 +65,7 @@ struct SignInTransaction: Sendable, Equatable {
         static let wantsCode = Facts(rawValue: 16)
         /// One more address of the signed-in user is proven.
         static let stepsUp = Facts(rawValue: 32)
-        /// The user of `session` proved a factor for this request.
+        /// The user of `session` proved a factor for this purpose.
         static let proved = Facts(rawValue: 64)
     }
 
@@ -77,7 +77,7 @@ struct SignInTransaction: Sendable, Equatable {
         case expired
     }
 
-    /// Whether the user of a session proved a factor for this request.
+    /// Whether the user of a session proved a factor for this purpose.
     func hasProved(_ cookie: BrowserCookie) -> Bool {
         facts.contains(.proved) && session == Array(cookie.hash.prefix(8))
     }
@@ -119,8 +119,8 @@ struct SignInTransaction: Sendable, Equatable {
         fault = Int(wrongCodes) < rules.tries ? .wrongCode : .noTries
     }
 
-    init(request: [UInt8], browser: [UInt8], expiresAt: Int, step: SignInStep) {
-        self.request = request
+    init(purpose: [UInt8], browser: [UInt8], expiresAt: Int, step: SignInStep) {
+        self.purpose = purpose
         self.browser = browser
         self.expiresAt = expiresAt
         self.step = step
@@ -128,8 +128,8 @@ struct SignInTransaction: Sendable, Equatable {
 
     /// How long after its end a page can be begun again, in seconds.
     static let afterlife = 86_400
-    /// A request with more bytes is stored instead.
-    static let maximumRequest = 1200
+    /// A purpose has no more bytes.
+    static let maximumPurpose = 1200
     /// Bytes that make a value of less than three KiB.
     private static let maximumFields = 2040
     private static let version: UInt8 = 1
@@ -144,15 +144,15 @@ struct SignInTransaction: Sendable, Equatable {
         var reader = FieldReader(fields)
         guard reader.byte() == Self.version, let browser = reader.take(32),
             let expiresAt = reader.take(8).flatMap({ $0.bigEndianInteger(as: UInt64.self) }),
-            let step = reader.byte().flatMap(SignInStep.init), let fault = reader.byte(),
+            let step = reader.byte().flatMap(SignInStep.init(number:)), let fault = reader.byte(),
             let sends = reader.byte(), let addresses = reader.byte(), let wrongCodes = reader.byte(),
-            let facts = reader.byte(), let link = reader.byte(), let request = reader.field(),
+            let facts = reader.byte(), let link = reader.byte(), let purpose = reader.field(),
             let session = reader.field(),
             let address = reader.text(), let handle = reader.text(), let code = reader.text(),
             let ownSession = reader.text(), let opened = reader.field()
         else { return nil }
         self.init(
-            request: Array(request), browser: Array(browser), expiresAt: Int(truncatingIfNeeded: expiresAt), step: step)
+            purpose: Array(purpose), browser: Array(browser), expiresAt: Int(truncatingIfNeeded: expiresAt), step: step)
         self.fault = InputFault(rawValue: fault)
         (self.sends, self.addresses, self.wrongCodes) = (sends, addresses, wrongCodes)
         self.facts = Facts(rawValue: facts)
@@ -188,7 +188,7 @@ struct SignInTransaction: Sendable, Equatable {
         fields += browser
         fields += bigEndianBytes(Int64(expiresAt))
         fields += [
-            step.rawValue, fault?.rawValue ?? 0, sends, addresses, wrongCodes, facts.rawValue, link?.rawValue ?? 0,
+            step.page.number, fault?.rawValue ?? 0, sends, addresses, wrongCodes, facts.rawValue, link?.rawValue ?? 0,
         ]
         func append(_ field: some Collection<UInt8>) {
             let count = UInt16(clamping: field.count)
@@ -196,7 +196,7 @@ struct SignInTransaction: Sendable, Equatable {
             fields.append(UInt8(truncatingIfNeeded: count))
             fields.append(contentsOf: field)
         }
-        append(request)
+        append(purpose)
         append(session)
         for text in [address, handle, code, ownSession] { append(text.utf8) }
         append(opened?.encoded ?? [])
@@ -206,7 +206,7 @@ struct SignInTransaction: Sendable, Equatable {
         fields += [faultField?.rawValue ?? 0, report?.rawValue ?? 0]
         fields += (0..<4).reversed().map { UInt8(truncatingIfNeeded: sentAt >> (8 * $0)) }
         // A page that asks for no names need not carry them; beside the longest request there is no room.
-        let asksNames = step == .register || step == .profile
+        let asksNames = step.page.asksNames
         let hasRoom = fields.count + profile.first.utf8.count + profile.last.utf8.count <= Self.maximumFields
         let profile = asksNames && hasRoom ? profile : TypedProfile()
         append(profile.first.utf8)

@@ -1,49 +1,5 @@
 import Grants
 
-/// A step of a sign-in: one page, with its fields and buttons.
-enum SignInStep: UInt8, Sendable, CaseIterable {
-    case address = 1
-    case register
-    case code
-    case link
-    case secondFactor
-    case profile
-    case offerPasskey
-    case consent
-    case continueAs
-
-    /// `data-step`.
-    var name: String {
-        switch self {
-        case .address: "address"
-        case .register: "register"
-        case .code: "code"
-        case .link: "link"
-        case .secondFactor: "second-factor"
-        case .profile: "profile"
-        case .offerPasskey: "offer-passkey"
-        case .consent: "consent"
-        case .continueAs: "continue-as"
-        }
-    }
-
-    /// The fields of its form, beside `tx` and `action`.
-    var fields: Set<String> {
-        switch self {
-        case .address: ["address", "assertion"]
-        case .register: ["address", "first_name", "last_name", "terms"]
-        case .code: ["code"]
-        case .secondFactor: ["totp_code", "recovery_code"]
-        case .profile: ["first_name", "last_name", "terms"]
-        case .offerPasskey: ["attestation"]
-        case .link, .consent, .continueAs: []
-        }
-    }
-
-    /// Fields of all steps: one that is sent to another step makes the form invalid.
-    static let allFields: Set<String> = allCases.reduce(into: []) { $0.formUnion($1.fields) }
-}
-
 /// A button of a form, as `action` names it.
 enum SignInAction: String, Sendable {
     case `continue`, passkey, register, cancel, resend, link, code, create, skip, allow, deny, restart

@@ -9,18 +9,18 @@ struct NewBrowserSession {
     let cookie = BrowserCookie()
     let code = AuthorizationCode()
     private let id = UUIDValue.random()
-    private let page: PageSignIn
+    /// What the statement opens.
+    let page: PageSignIn
     private let context: SignInContext
     private let serverKey: [UInt8]
 
     init(
         _ proof: PageSignIn.Proof, _ transaction: SignInTransaction, _ context: SignInContext, _ parts: PageParts
     ) {
-        var request = context.request.codeRequest
-        request.codeHash = context.request.hash(of: code)
         let former = context.cookies.session ?? BrowserCookie(transaction.ownSession)
-        request.isProved = former.map(transaction.hasProved) ?? false
-        request.offersPasskey =
+        var request = context.purpose.request(issuing: code)
+        request?.isProved = former.map(transaction.hasProved) ?? false
+        request?.offersPasskey =
             proof != .passkey && context.realm.hosted.offersPasskey && context.rules.offersPasskeys
         let handle = AuthSessionHandle(transaction.handle, realm: context.realm.id, keyring: parts.keyring)
         page = PageSignIn(
