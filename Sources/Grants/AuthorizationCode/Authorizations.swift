@@ -184,7 +184,7 @@ public struct Authorizations: Sendable {
     }
 
     /// The answer that goes with what a statement said; also for a sign-in on a page
-    /// (``SignIn/verifyOnPage(_:_:opening:)``).
+    /// (``SignIn/verifyOnPage(_:and:_:opening:)``).
     /// - Parameter code: the one whose hash the statement was given.
     public func answer(
         _ request: AuthorizationRequest, _ outcome: PageOutcome, _ code: AuthorizationCode?,
