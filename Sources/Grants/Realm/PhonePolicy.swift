@@ -30,7 +30,7 @@ public struct PhonePolicy: Sendable, Equatable {
     }
 }
 
-/// As `postern.configured_phones` writes it.
+/// As `postern.phones_config` writes it.
 struct PhonePolicyRecord: Decodable {
     let regions: [String]
     let defaultRegion: String?

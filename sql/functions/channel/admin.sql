@@ -65,9 +65,10 @@ DECLARE
     v_is_new boolean;
 BEGIN
     IF channel IS NULL THEN
-        PERFORM postern.refuse('channel is NULL', 'Allowed: sms, voice, whatsapp, push.');
+        PERFORM postern.refuse('channel is NULL',
+                               format('Allowed: %s.', array_to_string(postern.channels_with_providers(), ', ')));
     END IF;
-    PERFORM postern.check_choice('channel', channel, 'sms', 'voice', 'whatsapp', 'push');
+    PERFORM postern.check_choice('channel', channel, VARIADIC postern.channels_with_providers());
     IF name IS NULL OR name COLLATE "C" !~ '\A[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z' THEN
         PERFORM postern.refuse(format('name %s is not the name of a provider', postern.shown(name)),
                                'Allowed are 1 to 63 lower-case letters, digits and inner hyphens.');

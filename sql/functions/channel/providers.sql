@@ -2,23 +2,23 @@
 SET LOCAL ROLE postern_owner;
 
 -- The channels that a realm can send by.
-CREATE OR REPLACE FUNCTION postern.configured_channels(p_realm uuid) RETURNS jsonb
+CREATE OR REPLACE FUNCTION postern.channels_config(p_realm uuid) RETURNS jsonb
 LANGUAGE sql STABLE
 AS $$
     SELECT coalesce(jsonb_agg(DISTINCT c.channel ORDER BY c.channel), '[]') FROM postern.channel AS c
      WHERE c.realm_id = p_realm AND c.enabled
 $$;
-COMMENT ON FUNCTION postern.configured_channels IS 'The channels of a realm with an enabled provider';
-GRANT EXECUTE ON FUNCTION postern.configured_channels TO postern_app;
+COMMENT ON FUNCTION postern.channels_config IS 'The channels of a realm with an enabled provider';
+GRANT EXECUTE ON FUNCTION postern.channels_config TO postern_app;
 
-CREATE OR REPLACE FUNCTION postern.configured_address_rules(p_realm uuid) RETURNS jsonb
+CREATE OR REPLACE FUNCTION postern.address_rules_config(p_realm uuid) RETURNS jsonb
 LANGUAGE sql STABLE
 AS $$
     SELECT coalesce(jsonb_agg(jsonb_build_object('app', a.app, 'domain', a.domain, 'action', a.action)), '[]')
       FROM postern.address_rule AS a WHERE a.realm_id = p_realm
 $$;
-COMMENT ON FUNCTION postern.configured_address_rules IS 'The address rules of a realm and its Apps';
-GRANT EXECUTE ON FUNCTION postern.configured_address_rules TO postern_app;
+COMMENT ON FUNCTION postern.address_rules_config IS 'The address rules of a realm and its Apps';
+GRANT EXECUTE ON FUNCTION postern.address_rules_config TO postern_app;
 
 -- NULL for mail, which has one server for all realms.
 CREATE OR REPLACE FUNCTION postern.providers(p_realm uuid, p_channel text) RETURNS jsonb

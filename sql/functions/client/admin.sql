@@ -6,7 +6,8 @@ CREATE OR REPLACE FUNCTION admin.put_client(
     access_token_type text DEFAULT NULL, rp_id text DEFAULT NULL, access_token_lifetime interval DEFAULT NULL,
     refresh_token_lifetime interval DEFAULT NULL, require_dpop boolean DEFAULT NULL, enabled boolean DEFAULT NULL,
     signing_alg text DEFAULT NULL, consent text DEFAULT NULL, require_pkce boolean DEFAULT NULL,
-    require_par boolean DEFAULT NULL, home_uri text DEFAULT NULL, end_sessions boolean DEFAULT NULL)
+    require_par boolean DEFAULT NULL, home_uri text DEFAULT NULL, end_sessions boolean DEFAULT NULL,
+    settings jsonb DEFAULT NULL)
 RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -15,33 +16,24 @@ DECLARE
     v_realm uuid := postern.admin_realm(realm);
     v_id uuid;
     v_old record;
-    v_access interval := postern.checked_interval('access_token_lifetime', access_token_lifetime, '1 minute',
-                                                  '60 minutes');
-    v_refresh interval := postern.checked_interval('refresh_token_lifetime', refresh_token_lifetime, '1 day',
-                                                   '365 days');
+    v_given jsonb := postern.checked_client_settings(jsonb_strip_nulls(jsonb_build_object(
+        'access_token_type', access_token_type, 'rp_id', rp_id, 'access_token_lifetime', access_token_lifetime,
+        'refresh_token_lifetime', refresh_token_lifetime, 'require_dpop', require_dpop, 'signing_alg', signing_alg,
+        'consent', consent, 'require_pkce', require_pkce, 'require_par', require_par, 'home_uri', home_uri))
+        || coalesce(settings, '{}'));
+    v_alg text := v_given ->> 'signing_alg';
+    v_settings jsonb;
 BEGIN
     IF client_id IS NULL OR client_id COLLATE "C" !~ '\A[A-Za-z0-9][A-Za-z0-9._~-]{0,99}\Z' THEN
         PERFORM postern.refuse(format('client_id %s is not a client name', postern.shown(client_id)),
             'Allowed are 1 to 100 letters, digits and . _ ~ -, beginning with a letter or digit.');
     END IF;
     PERFORM postern.check_choice('client_type', client_type, 'public', 'confidential');
-    PERFORM postern.check_choice('access_token_type', access_token_type, 'reference', 'jwt');
-    PERFORM postern.check_choice('signing_alg', signing_alg, 'ES256', 'RS256', 'EdDSA', 'realm');
-    PERFORM postern.check_choice('consent', consent, 'implicit', 'explicit', 'systematic');
     PERFORM postern.check_text('display_name', display_name, 100);
-    IF home_uri COLLATE "C" !~ '\A(https://[!-~]+|http://(localhost|127\.0\.0\.1|\[::1\])([:/][!-~]*)?)\Z'
-       OR octet_length(home_uri) > 2000 THEN
-        PERFORM postern.refuse(format('home_uri %s is not a web address', postern.shown(home_uri)),
-            'Allowed is https://…, or http:// to localhost, of 2,000 bytes at most.');
-    END IF;
-    IF NOT postern.is_rp_id(rp_id) THEN
-        PERFORM postern.refuse(format('rp_id %s is not a bare DNS host', postern.shown(rp_id)),
-            'Allowed is a lower-case host of your own such as example.com or login.example.com, or localhost: no '
-            'scheme, port, path, wildcard or IP address, and no public suffix such as com or co.uk.');
-    END IF;
-    SELECT c.id, c.client_type, c.permissions, c.require_pkce INTO v_old
+    SELECT c.id, c.client_type, c.permissions, c.settings INTO v_old
       FROM postern.client AS c WHERE c.realm_id = v_realm AND c.client_id = client_id;
-    IF NOT coalesce(require_pkce, v_old.require_pkce, true)
+    v_settings := jsonb_strip_nulls(coalesce(v_old.settings, '{}') || v_given);
+    IF NOT postern.client_setting_of(v_settings, 'require_pkce')::boolean
        AND coalesce(client_type, v_old.client_type, 'public') = 'public' THEN
         PERFORM postern.refuse(format('require_pkce false is not possible: client_id "%s" is public', client_id),
             'A client without a secret needs PKCE (RFC 7636). Leave require_pkce true, or make it confidential.');
@@ -75,14 +67,8 @@ BEGIN
         END IF;
         UPDATE postern.client AS c
            SET client_type = coalesce(client_type, c.client_type),
-               display_name = coalesce(display_name, c.display_name),
-               access_token_type = coalesce(access_token_type, c.access_token_type), rp_id = coalesce(rp_id, c.rp_id),
-               access_token_lifetime = coalesce(v_access, c.access_token_lifetime),
-                   refresh_token_lifetime = coalesce(v_refresh, c.refresh_token_lifetime),
-               require_dpop = coalesce(require_dpop, c.require_dpop), enabled = coalesce(enabled, c.enabled),
-               signing_alg = NULLIF(coalesce(signing_alg, c.signing_alg), 'realm'),
-               consent = coalesce(consent, c.consent), require_pkce = coalesce(require_pkce, c.require_pkce),
-               require_par = coalesce(require_par, c.require_par), home_uri = coalesce(home_uri, c.home_uri),
+               display_name = coalesce(display_name, c.display_name), enabled = coalesce(enabled, c.enabled),
+               settings = v_settings,
                -- A client that becomes public loses its secrets and keys.
                jwks = CASE WHEN client_type = 'public' THEN NULL ELSE c.jwks END,
                secret_hash = CASE WHEN client_type = 'public' THEN NULL ELSE c.secret_hash END,
@@ -92,33 +78,24 @@ BEGIN
          WHERE c.realm_id = v_realm AND c.id = v_old.id;
         v_id := v_old.id;
     ELSE
-        INSERT INTO postern.client (realm_id, client_id, client_type, display_name, access_token_type, rp_id,
-                                    access_token_lifetime, refresh_token_lifetime, require_dpop, enabled, signing_alg,
-                                    consent, require_pkce, require_par, home_uri)
+        INSERT INTO postern.client (realm_id, client_id, client_type, display_name, enabled, settings)
         VALUES (v_realm, client_id, coalesce(client_type, 'public'), coalesce(display_name, client_id),
-                coalesce(access_token_type, 'reference'), rp_id,
-                v_access, v_refresh, coalesce(require_dpop, false), coalesce(enabled, true),
-                    NULLIF(signing_alg, 'realm'), coalesce(consent, 'implicit'), coalesce(require_pkce, true),
-                coalesce(require_par, false), home_uri)
+                coalesce(enabled, true), v_settings)
         RETURNING id INTO v_id;
     END IF;
-    IF signing_alg <> 'realm' AND NOT EXISTS (SELECT FROM postern.signing_key AS k
-                                               WHERE k.realm_id = v_realm AND k.alg = signing_alg
-                                                 AND k.retires_at IS NULL) THEN
-        PERFORM postern.request_signing_key(v_realm, signing_alg, false);
-    END IF;
-    IF signing_alg <> 'realm' THEN
-        PERFORM postern.tell_when_signing(v_realm, signing_alg, format('client_id "%s"', client_id));
+    IF v_alg <> 'realm' THEN
+        IF NOT EXISTS (SELECT FROM postern.signing_key AS k
+                        WHERE k.realm_id = v_realm AND k.alg = v_alg AND k.retires_at IS NULL) THEN
+            PERFORM postern.request_signing_key(v_realm, v_alg, false);
+        END IF;
+        PERFORM postern.tell_when_signing(v_realm, v_alg, format('client_id "%s"', client_id));
     END IF;
     PERFORM postern.check_cotter(v_realm, v_id);
     PERFORM postern.admin_audit(v_realm, CASE WHEN v_old.id IS NULL THEN 'client_created' ELSE 'client_updated' END,
                                 client => v_id,
-        detail => jsonb_build_object('client_id', client_id, 'client_type', client_type,
-                                     'access_token_type', access_token_type, 'rp_id', rp_id,
-            'access_token_lifetime', v_access, 'refresh_token_lifetime', v_refresh, 'require_dpop', require_dpop,
-                'enabled', enabled,
-            'signing_alg', signing_alg, 'consent', consent, 'require_pkce', require_pkce, 'require_par', require_par,
-                'home_uri', home_uri));
+        detail => jsonb_build_object(
+            'client_id', client_id, 'client_type', client_type, 'enabled', enabled,
+            'to_default', (SELECT jsonb_agg(g.key) FROM jsonb_each(v_given) AS g WHERE g.value = 'null')) || v_given);
     RETURN v_id;
 END
 $$;
@@ -135,6 +112,8 @@ consent: implicit (default: pages ask nothing), explicit (they ask once per set 
 require_pkce: true (default); false only for a confidential client that cannot do PKCE (RFC 7636). require_par: whether
 authorization requests must be pushed (RFC 9126; default false). home_uri: where pages without a way back lead.
 end_sessions: another client_type is refused while the client has live sessions; true ends them.
+settings: the same and all other settings as one JSON object, by name; null gives a setting its default back.
+SELECT * FROM admin.known_client_settings lists them with their bounds.
 A new client may do nothing: see admin.grant_permission.
 Example: SELECT admin.put_client(''acme'', ''acme-ios'', rp_id => ''acme.example'');';
 
@@ -196,29 +175,5 @@ COMMENT ON FUNCTION admin.delete_client IS
 false) only closes it.
 end_sessions: a client with live sessions is deleted only if this is true.
 Example: SELECT admin.delete_client(''acme'', ''acme-ios'', end_sessions => true);';
-
-CREATE OR REPLACE VIEW admin.clients AS
-SELECT r.slug AS realm, c.client_id, c.id, c.client_type, c.display_name, c.access_token_type,
-       coalesce(c.rp_id, r.primary_domain) AS rp_id,
-       coalesce(c.access_token_lifetime, r.access_token_lifetime) AS access_token_lifetime,
-       coalesce(c.refresh_token_lifetime, r.refresh_token_lifetime) AS refresh_token_lifetime,
-       c.require_dpop, c.enabled, c.secret_hash IS NOT NULL AS has_secret, c.previous_secret_expires_at,
-       (SELECT a.name FROM postern.service_account AS a WHERE a.realm_id = c.realm_id
-        AND a.client = c.id) AS service_account,
-       ARRAY(SELECT i.team_id || '.' || i.bundle_id FROM postern.client_ios_app AS i WHERE i.realm_id = c.realm_id
-             AND i.client = c.id ORDER BY 1) AS ios_apps,
-       ARRAY(SELECT n.package_name FROM postern.client_android_app AS n WHERE n.realm_id = c.realm_id
-             AND n.client = c.id ORDER BY 1) AS android_apps,
-       ARRAY(SELECT o.origin FROM postern.client_web_origin AS o WHERE o.realm_id = c.realm_id AND o.client = c.id
-             UNION SELECT postern.android_origin(f) FROM postern.client_android_app AS n, unnest(n.fingerprints) AS f
-                 WHERE n.realm_id = c.realm_id AND n.client = c.id
-             ORDER BY 1) AS origins,
-       c.created_at, c.signing_alg, c.jwks, c.consent, c.require_pkce, c.require_par, c.home_uri, c.permissions,
-       ARRAY(SELECT u.uri FROM postern.redirect_uri AS u WHERE u.realm_id = c.realm_id AND u.client = c.id
-             ORDER BY u.uri COLLATE "C") AS redirect_uris
-  FROM postern.client AS c JOIN postern.realm AS r ON r.id = c.realm_id;
-COMMENT ON VIEW admin.clients IS 'Clients, with what they inherit from their realm filled in';
--- A function in a view runs with the rights of the view's reader.
-GRANT EXECUTE ON FUNCTION postern.android_origin TO postern_admin;
 
 RESET ROLE;

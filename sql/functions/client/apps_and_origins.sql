@@ -149,7 +149,7 @@ BEGIN
                  ELSE 'Allowed is https://host or https://host:port, lower case, without path or trailing slash; http '
                       'only for localhost; for apps in a web view capacitor://localhost and ionic://localhost.' END);
     END IF;
-    SELECT coalesce(c.rp_id, r.primary_domain) INTO v_rp_id
+    SELECT coalesce(c.settings ->> 'rp_id', r.primary_domain) INTO v_rp_id
       FROM postern.client AS c JOIN postern.realm AS r ON r.id = c.realm_id
      WHERE c.realm_id = v_realm AND c.id = v_client;
     v_host := substring(origin FROM '://([^:]+)');

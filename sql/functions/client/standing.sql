@@ -3,7 +3,8 @@ SET LOCAL ROLE postern_owner;
 
 -- Asked when a grant is refused, so that a grant that succeeds pays nothing: client (unknown or disabled), permission,
 -- switch (of the realm or the App, for that permission) or realm (disabled); NULL: nothing is in the way.
-CREATE OR REPLACE FUNCTION postern.client_fault(p_realm uuid, p_client uuid, p_permission text) RETURNS text
+CREATE OR REPLACE FUNCTION postern.client_fault(
+    p_realm uuid, p_client uuid, p_permission text, p_app text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql STABLE
 AS $$
 #variable_conflict use_column
@@ -15,7 +16,7 @@ BEGIN
                WHEN 'gt:refresh_token' THEN true
                WHEN 'gt:client_credentials' THEN true
                WHEN 'gt:urn:openid:params:grant-type:ciba' THEN r.approvals_enabled
-               ELSE postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled)
+               ELSE postern.is_switched_on(r, p_permission, p_app)
                    AND CASE p_permission WHEN 'gt:urn:postern:device' THEN r.approvals_enabled
                                          WHEN 'gt:urn:postern:possession' THEN r.possession_enabled
                                          ELSE true END END AS is_on
@@ -35,11 +36,11 @@ GRANT EXECUTE ON FUNCTION postern.client_fault TO postern_app;
 
 -- The exception undoes what the refused statement counted: a client that may not ask is refused before its factor is
 -- looked at. Codes: PC001 client, PC002 permission, PC003 switch, PC004 realm.
-CREATE OR REPLACE FUNCTION postern.require_client(p_realm uuid, p_client uuid, p_permission text) RETURNS void
+CREATE OR REPLACE FUNCTION postern.require_client(p_caller postern.caller) RETURNS void
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-    CASE postern.client_fault(p_realm, p_client, p_permission)
+    CASE postern.client_fault(p_caller.realm, p_caller.client, p_caller.permission, p_caller.app)
         WHEN 'client' THEN RAISE EXCEPTION 'the client is disabled or gone' USING ERRCODE = 'PC001';
         WHEN 'permission' THEN RAISE EXCEPTION 'the client may not use this grant' USING ERRCODE = 'PC002';
         WHEN 'switch' THEN RAISE EXCEPTION 'the grant is switched off' USING ERRCODE = 'PC003';

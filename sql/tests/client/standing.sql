@@ -1,11 +1,12 @@
 \ir ../helpers/fixture.psql
 SELECT no_plan();
 -- What a refused statement says of its client, which may have changed since the node read its configuration.
-CREATE FUNCTION pg_temp.fault(permission text, client uuid DEFAULT pg_temp.client()) RETURNS text LANGUAGE sql AS $$
-    SELECT coalesce(postern.client_fault(pg_temp.realm(), client, permission), 'none') $$;
+CREATE FUNCTION pg_temp.fault(permission text, client uuid DEFAULT pg_temp.client(), app text DEFAULT NULL) RETURNS text
+LANGUAGE sql AS $$
+    SELECT coalesce(postern.client_fault(pg_temp.realm(), client, permission, app), 'none') $$;
 CREATE FUNCTION pg_temp.raised(permission text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM postern.require_client(pg_temp.realm(), pg_temp.client(), permission);
+    PERFORM postern.require_client(pg_temp.caller(permission));
     RETURN 'nothing';
 EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE;
 END $$;
@@ -13,7 +14,7 @@ CREATE FUNCTION pg_temp.refreshed(name text, generation int, hash text DEFAULT N
     SELECT concat_ws(' ', outcome, NULLIF(reason, outcome))
       FROM postern.rotate_session(pg_temp.realm(), pg_temp.client(), pg_temp.uu(name), generation,
         pg_temp.h(coalesce(hash, name || generation)), ARRAY[pg_temp.h(name || generation + 1)], 1209600, '192.0.2.1', '\x01020304',
-        (random() * 1e15)::bigint, NULL, '{}', '{}', '{}', '{}', '{}') $$;
+        (random() * 1e15)::bigint, NULL, NULL) $$;
 SELECT pg_temp.sign_in('a') \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT set_config('postern.realm', pg_temp.realm()::text, true) \g /dev/null
@@ -44,9 +45,7 @@ SELECT pg_temp.sql($$UPDATE postern.client SET enabled = true, permissions = '{g
 SELECT pg_temp.sql($$UPDATE postern.realm SET enabled = true, native_grants_enabled = true, hosted_enabled = true; SELECT 1$$) \g /dev/null
 SELECT pg_temp.sql($$INSERT INTO postern.app (realm_id, slug, display_name) VALUES (pg_temp.realm(), 'shop', 'Shop'); SELECT 1$$) \g /dev/null
 CREATE FUNCTION pg_temp.on_host(app text, permission text) RETURNS text LANGUAGE sql AS $$
-    SELECT set_config('postern.app', '', true);
-    SELECT postern.opened_for('192.0.2.1', NULL, NULL, NULL, app);
-    SELECT pg_temp.fault(permission) $$;
+    SELECT pg_temp.fault(permission, app => app) $$;
 SELECT is(pg_temp.on_host('shop', 'gt:urn:cocoar:otp'), 'none', 'an App that serves');
 SELECT pg_temp.sql($$UPDATE postern.app SET native_grants_enabled = false; SELECT 1$$) \g /dev/null
 SELECT is(pg_temp.on_host('shop', 'gt:urn:cocoar:otp'), 'switch', 'one whose native grants are off');
