@@ -240,6 +240,23 @@ CREATE TABLE postern.known_permission (
 COMMENT ON TABLE postern.known_permission IS 'Permissions that a client may be given besides scopes; no tenant data';
 CALL postern.registry_table('known_permission');
 
+CREATE FUNCTION postern.is_channel(candidate text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN candidate COLLATE "C" ~ '\A[a-z][a-z0-9-]{0,19}\Z';
+COMMENT ON FUNCTION postern.is_channel IS 'A channel by its shape; known_channel lists those that exist';
+GRANT EXECUTE ON FUNCTION postern.is_channel TO postern_app;
+
+CREATE TABLE postern.known_channel (
+    channel text PRIMARY KEY CHECK (postern.is_channel(channel)),
+    reaches text NOT NULL CHECK (reaches IN ('mailbox', 'phone', 'device')),
+    amr     text[] NOT NULL,
+    place   integer NOT NULL UNIQUE
+);
+COMMENT ON TABLE postern.known_channel IS 'What messages are sent by; no tenant data';
+COMMENT ON COLUMN postern.known_channel.amr IS 'Authentication methods (RFC 8176) of a code that came by it';
+COMMENT ON COLUMN postern.known_channel.place IS 'Their order where there is a choice';
+CALL postern.registry_table('known_channel');
+
 -- A limit that has no default (permits NULL) exists, but is off until a realm sets it.
 CREATE TABLE postern.rate_limit_policy (
     policy    text NOT NULL CHECK (policy COLLATE "C" ~ '\A[a-z][a-z-]{0,39}\Z'),
@@ -254,5 +271,44 @@ CREATE TABLE postern.rate_limit_policy (
 COMMENT ON TABLE postern.rate_limit_policy IS
     'What a realm may limit: policies, the dimensions of each, and their defaults; no tenant data';
 CALL postern.registry_table('rate_limit_policy');
+
+-- A proof of possession of a key (RFC 9449) that a statement uses up: see use_proof.
+CREATE TYPE postern.proof_use AS (
+    key     bytea,
+    binds   boolean,
+    slot    integer,
+    before  bigint,
+    id      bigint,
+    used_by bigint
+);
+COMMENT ON TYPE postern.proof_use IS
+    'A proof of possession: thumbprint of its key, whether what the statement opens is bound to the key, and the'
+    ' arguments of use_up_proof';
+-- Who calls, under which permission, from where, and with which proof.
+CREATE TYPE postern.caller AS (
+    realm      uuid,
+    client     uuid,
+    permission text,
+    source     text,
+    user_agent text,
+    app        text,
+    proof      postern.proof_use
+);
+COMMENT ON TYPE postern.caller IS
+    'Who calls a statement; app: on whose host, NULL: on the realm''s; proof: all NULL without one; see admit';
+CREATE TYPE postern.permits AS (
+    keys    text[],
+    wanted  integer[],
+    permits integer[],
+    per     double precision[],
+    burst   integer[]
+);
+COMMENT ON TYPE postern.permits IS 'Permits that a statement takes first: parallel arrays; see take_permits';
+CREATE TYPE postern.budget AS (
+    permits integer,
+    per     double precision,
+    burst   integer
+);
+COMMENT ON TYPE postern.budget IS 'A limit that a statement reads for itself: permits in per seconds, burst at once';
 
 RESET ROLE;

@@ -6,7 +6,7 @@ CREATE TABLE postern.channel (
     created_at  timestamptz NOT NULL DEFAULT now(),
     priority    integer NOT NULL DEFAULT 100 CHECK (priority BETWEEN 0 AND 1000),
     enabled     boolean NOT NULL DEFAULT true,
-    channel     text NOT NULL CHECK (channel IN ('sms', 'voice', 'whatsapp', 'push')),
+    channel     text NOT NULL CHECK (postern.is_channel(channel)),
     name        text NOT NULL CHECK (name COLLATE "C" ~ '\A[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z'),
     provider    text NOT NULL CHECK (provider IN ('webhook', 'http', 'outbox')),
     url         text CHECK (postern.is_call_url(url)),

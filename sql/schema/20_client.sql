@@ -14,6 +14,36 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (SELECT bool_and(f COLLATE "C" ~ '\A([0-9A-F]{2}:){31}[0-9A-F]{2}\Z') FROM unnest(candidates) AS f);
 COMMENT ON FUNCTION postern.are_fingerprints IS 'Each is 32 upper-case hex bytes separated by colons';
 
+CREATE TABLE postern.client_setting (
+    setting       text PRIMARY KEY CHECK (setting COLLATE "C" ~ '\A[a-z][a-z0-9_]{0,39}\Z'),
+    type          text NOT NULL CHECK (type IN ('boolean', 'choice', 'interval', 'text', 'rp_id', 'web_address')),
+    default_value jsonb,
+    least         interval,
+    most          interval,
+    choices       text[],
+    longest       integer CHECK (longest BETWEEN 1 AND 2000),
+    purpose       text NOT NULL,
+    CONSTRAINT client_setting_bounds
+        CHECK ((type = 'interval') = (num_nonnulls(least, most) = 2) AND (type = 'choice') = (choices IS NOT NULL)
+               AND (type IN ('text', 'web_address')) = (longest IS NOT NULL))
+);
+COMMENT ON TABLE postern.client_setting IS
+    'What an administrator may set of a client: type, bounds and default of each setting; no tenant data';
+COMMENT ON COLUMN postern.client_setting.default_value IS
+    'What a client has that was not given another value; NULL: nothing, or what its realm has';
+COMMENT ON COLUMN postern.client_setting.longest IS 'Of a text in characters, of a web address in bytes';
+CALL postern.registry_table('client_setting');
+
+-- An object of texts, numbers and Booleans. Which settings there are, and what each may be, says client_setting.
+CREATE FUNCTION postern.are_client_settings(candidate jsonb) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN jsonb_typeof(candidate) <> 'object' OR octet_length(candidate::text) > 16384 THEN false
+            ELSE (SELECT coalesce(bool_and(s.key COLLATE "C" ~ '\A[a-z][a-z0-9_]{0,39}\Z'
+                                           AND jsonb_typeof(s.value) IN ('string', 'number', 'boolean')), true)
+                    FROM jsonb_each(candidate) AS s) END;
+COMMENT ON FUNCTION postern.are_client_settings IS
+    'Settings of a client by their shape; client_setting lists those that exist';
+
 CREATE TABLE postern.client (
     realm_id                   uuid NOT NULL REFERENCES postern.realm ON DELETE CASCADE,
     id                         uuid NOT NULL DEFAULT gen_random_uuid(),
@@ -30,19 +60,9 @@ CREATE TABLE postern.client (
     previous_secret_hash       bytea CHECK (octet_length(previous_secret_hash) = 32),
     previous_secret_expires_at timestamptz,
     jwks                       jsonb CHECK (jsonb_typeof(jwks -> 'keys') = 'array'),
-    -- Tokens.
-    access_token_type          text NOT NULL DEFAULT 'reference' CHECK (access_token_type IN ('reference', 'jwt')),
-    access_token_lifetime      interval CHECK (access_token_lifetime BETWEEN '1 minute' AND '60 minutes'),
-    refresh_token_lifetime     interval CHECK (refresh_token_lifetime BETWEEN '1 day' AND '365 days'),
-    signing_alg                text CHECK (signing_alg IN ('ES256', 'RS256', 'EdDSA')),
-    require_dpop               boolean NOT NULL DEFAULT false,
-    -- Passkeys and pages.
-    rp_id                      text CHECK (postern.is_rp_id(rp_id)),
-    consent                    text NOT NULL DEFAULT 'implicit'
-        CONSTRAINT client_consent CHECK (consent IN ('implicit', 'explicit', 'systematic')),
-    require_pkce               boolean NOT NULL DEFAULT true,
-    require_par                boolean NOT NULL DEFAULT false,
-    home_uri                   text CONSTRAINT client_home_uri CHECK (octet_length(home_uri) <= 2000),
+    -- Those that were given a value; spans of time in seconds.
+    settings                   jsonb NOT NULL DEFAULT '{}'
+        CONSTRAINT client_settings CHECK (postern.are_client_settings(settings)),
     -- Approvals and possession.
     match_number               boolean NOT NULL DEFAULT true,
     possession_phone_change    boolean NOT NULL DEFAULT false,
@@ -59,13 +79,14 @@ CREATE TABLE postern.client (
     CONSTRAINT client_trusted_forwarder_is_confidential
         CHECK (client_type = 'confidential' OR 'cap:trusted-forwarder' <> ALL (permissions)),
     CONSTRAINT client_jwks_is_confidential CHECK (client_type = 'confidential' OR jwks IS NULL),
-    CONSTRAINT client_public_needs_pkce CHECK (require_pkce OR client_type = 'confidential')
+    CONSTRAINT client_public_needs_pkce
+        CHECK (client_type = 'confidential' OR settings -> 'require_pkce' IS DISTINCT FROM 'false')
 );
 COMMENT ON TABLE postern.client IS 'OAuth clients; secrets only as SHA-256, permissions sorted and distinct';
 COMMENT ON COLUMN postern.client.jwks IS
     'Public keys (RFC 7517) with which the client signs its assertions (private_key_jwt, RFC 7523)';
-COMMENT ON COLUMN postern.client.consent IS 'When the pages ask a user to allow what the client wants';
-COMMENT ON COLUMN postern.client.home_uri IS 'Where pages without a way back to the client lead';
+COMMENT ON COLUMN postern.client.settings IS
+    'Values of the settings that client_setting lists, for those that were set; the others have their defaults';
 COMMENT ON COLUMN postern.client.resources IS
     'Resources that it serves: with ept:introspection it sees the tokens for one of them only; {}: every token';
 COMMENT ON COLUMN postern.client.match_number IS

@@ -1,11 +1,12 @@
 -- Requests for codes and links: rows that come and go by the thousand, without a foreign key to realm.
 SET LOCAL ROLE postern_owner;
 
--- The statement that records a request says in settings which language, page and key it came with. A request to add an
--- identifier has its code here: it is not a code that signs in.
+-- A request to add an identifier has its code here: it is not a code that signs in.
+CREATE DOMAIN postern.sign_in_request_kind AS text CHECK (VALUE IN ('otp', 'register', 'magic', 'identifier'));
+COMMENT ON DOMAIN postern.sign_in_request_kind IS 'What a request asks for';
 CREATE TABLE postern.sign_in_request (
     realm_id        uuid NOT NULL,
-    id              bytea NOT NULL CHECK (octet_length(id) = 16),
+    id              postern.bytes_16 NOT NULL,
     client          uuid,
     confirmed_user  uuid,
     hint_user       uuid,
@@ -24,27 +25,24 @@ CREATE TABLE postern.sign_in_request (
     sends           integer NOT NULL DEFAULT 0,
     pending         boolean NOT NULL DEFAULT true,
     denied          boolean NOT NULL DEFAULT false,
-    kind            text NOT NULL CHECK (kind IN ('otp', 'register', 'magic', 'identifier')),
+    kind            postern.sign_in_request_kind NOT NULL,
     email           text NOT NULL,
     address_key     text NOT NULL,
     first_name      text,
     last_name       text,
     source          text,
     app             text,
-    locale          text DEFAULT NULLIF(current_setting('postern.locale', true), '')
-        CONSTRAINT sign_in_request_locale CHECK (octet_length(locale) <= 35),
-    page_browser    bytea CHECK (octet_length(page_browser) = 32),
-    page_state      bytea CHECK (octet_length(page_state) <= 4096),
-    page_origin     text DEFAULT NULLIF(current_setting('postern.page_origin', true), '')
-        CHECK (octet_length(page_origin) <= 300),
-    channel         text CONSTRAINT sign_in_request_channel CHECK (channel IN ('sms', 'voice', 'whatsapp')),
-    region          text CONSTRAINT sign_in_request_region CHECK (octet_length(region) <= 3),
-    code_salt       bytea CONSTRAINT sign_in_request_code_salt CHECK (octet_length(code_salt) = 16),
-    code_mac        bytea CONSTRAINT sign_in_request_code_mac CHECK (octet_length(code_mac) = 32),
-    jkt             bytea DEFAULT decode(NULLIF(current_setting('postern.proof_key', true), ''), 'hex'),
+    locale          postern.text_to_35,
+    page_browser    postern.bytes_32,
+    page_state      postern.bytes_to_4096,
+    page_origin     postern.text_to_300,
+    channel         postern.channel_name,
+    region          postern.text_to_3,
+    code_salt       postern.bytes_16,
+    code_mac        postern.bytes_32,
+    jkt             postern.bytes_32,
     code_ids        uuid[] NOT NULL DEFAULT '{}',
-    PRIMARY KEY (realm_id, id),
-    CONSTRAINT sign_in_request_jkt CHECK (octet_length(jkt) = 32)
+    PRIMARY KEY (realm_id, id)
 ) WITH (fillfactor = 70);
 CREATE INDEX sign_in_request_undecided ON postern.sign_in_request (realm_id, (hint_user IS NULL), created_at)
     WHERE pending;
@@ -86,5 +84,29 @@ COMMENT ON COLUMN postern.sign_in_request.region IS
 COMMENT ON COLUMN postern.sign_in_request.jkt IS
     'Thumbprint of the key that must be proven when the handle is redeemed; NULL: none';
 CALL postern.tenant_table('sign_in_request', 'SELECT, INSERT, UPDATE', 'delete');
+
+-- A code or link that somebody asks for.
+CREATE TYPE postern.new_request AS (
+    id           bytea,
+    resend_of    bytea,
+    kind         text,
+    address      text,
+    address_key  text,
+    channel      text,
+    region       text,
+    first_name   text,
+    last_name    text,
+    locale       text,
+    page_origin  text,
+    hint_user    uuid,
+    hint_session uuid,
+    lifetime     integer,
+    sends        integer
+);
+COMMENT ON TYPE postern.new_request IS
+    'A request for a message: id: of the new handle; resend_of: the handle to send again for; address: as typed, or a'
+    ' number; channel NULL: mail; region: the country of a number; page_origin NULL: an app asks; hint_user and'
+    ' hint_session: sub and sid of an ID token that came with it; lifetime in seconds; sends: messages that a handle'
+    ' may cause';
 
 RESET ROLE;

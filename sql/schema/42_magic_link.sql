@@ -1,19 +1,23 @@
 -- Magic links. The request that a link belongs to is a row of sign_in_request.
 SET LOCAL ROLE postern_owner;
 
+CREATE DOMAIN postern.login_link_end AS text
+    CHECK (VALUE IN ('redeemed', 'confirmed', 'denied', 'disowned', 'superseded'));
+COMMENT ON DOMAIN postern.login_link_end IS 'What became of a magic link';
+
 -- Ended links stay until they would have expired, so that the page can say what became of them.
 CREATE TABLE postern.login_link (
     realm_id       uuid NOT NULL,
     user_id        uuid NOT NULL,
-    token_hash     bytea NOT NULL CHECK (octet_length(token_hash) = 32),
-    handle         bytea NOT NULL CHECK (octet_length(handle) = 16),
+    token_hash     postern.bytes_32 NOT NULL,
+    handle         postern.bytes_16 NOT NULL,
     client         uuid,
     security_stamp uuid,
     device         uuid,
     created_at     timestamptz NOT NULL DEFAULT now(),
     expires_at     timestamptz NOT NULL,
     asked_at       timestamptz,
-    ended          text CHECK (ended IN ('redeemed', 'confirmed', 'denied', 'disowned', 'superseded')),
+    ended          postern.login_link_end,
     address_key    text NOT NULL,
     source         text NOT NULL,
     app            text,

@@ -4,7 +4,7 @@ SET LOCAL ROLE postern_owner;
 -- Kept after its use as long as the first access token may live, so that a second use ends the session.
 CREATE TABLE postern.authorization_code (
     realm_id        uuid NOT NULL,
-    code_hash       bytea NOT NULL CHECK (octet_length(code_hash) = 32),
+    code_hash       postern.bytes_32 NOT NULL,
     user_id         uuid NOT NULL,
     client          uuid NOT NULL,
     browser_session uuid NOT NULL,
@@ -14,9 +14,9 @@ CREATE TABLE postern.authorization_code (
     auth_time       timestamptz NOT NULL,
     expires_at      timestamptz NOT NULL,
     used_at         timestamptz,
-    redirect_uri    text NOT NULL CHECK (octet_length(redirect_uri) <= 2000),
-    code_challenge  text CHECK (octet_length(code_challenge) = 43),
-    nonce           text CHECK (octet_length(nonce) <= 512),
+    redirect_uri    postern.text_to_2000 NOT NULL,
+    code_challenge  postern.text_43,
+    nonce           postern.text_to_512,
     acr             text NOT NULL,
     proof           jsonb,
     jkt             bytea,
@@ -40,15 +40,15 @@ CALL postern.tenant_table('authorization_code', 'SELECT, INSERT, UPDATE', 'casca
 -- Opened: read by the authorization endpoint in time. Such a request may be finished later, once.
 CREATE TABLE postern.pushed_request (
     realm_id   uuid NOT NULL,
-    id_hash    bytea NOT NULL CHECK (octet_length(id_hash) = 32),
+    id_hash    postern.bytes_32 NOT NULL,
     client     uuid NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz NOT NULL,
     ends_at    timestamptz NOT NULL,
     opened_at  timestamptz,
     used_at    timestamptz,
-    source     text NOT NULL CHECK (char_length(source) <= 100),
-    sealed     bytea NOT NULL CHECK (octet_length(sealed) <= 4300),
+    source     postern.chars_to_100 NOT NULL,
+    sealed     postern.bytes_to_4300 NOT NULL,
     PRIMARY KEY (realm_id, id_hash)
 );
 CREATE INDEX pushed_request_unopened ON postern.pushed_request (client, source, realm_id) WHERE opened_at IS NULL;

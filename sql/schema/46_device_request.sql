@@ -4,6 +4,22 @@ SET LOCAL ROLE postern_owner;
 -- postern.may_follow has the rule which state leads to which; postern.state_of counts an expired one as failed.
 CREATE TYPE postern.device_request_state AS ENUM ('open', 'sent', 'linked', 'required', 'passed', 'failed', 'redeemed');
 COMMENT ON TYPE postern.device_request_state IS 'How far a device request is';
+CREATE DOMAIN postern.device_request_kind AS text CHECK (VALUE IN ('approval', 'mobile', 'desktop', 'none'));
+COMMENT ON DOMAIN postern.device_request_kind IS 'An approval, or how a number is proven';
+CREATE DOMAIN postern.device_request_detail AS jsonb CHECK (octet_length(VALUE::text) <= 16384);
+COMMENT ON DOMAIN postern.device_request_detail IS 'What else a request to a device says';
+CREATE DOMAIN postern.two_digits AS text CHECK (VALUE COLLATE "C" ~ '\A[0-9]{2}\Z');
+COMMENT ON DOMAIN postern.two_digits IS 'A number of two digits, to be compared by people';
+CREATE DOMAIN postern.approval_event_name AS text CHECK (VALUE COLLATE "C" ~ '\A[A-Z0-9_]{1,32}\Z');
+COMMENT ON DOMAIN postern.approval_event_name IS 'Name of the event that is to be approved';
+CREATE DOMAIN postern.approval_event_id AS integer CHECK (VALUE > 0);
+COMMENT ON DOMAIN postern.approval_event_id IS 'Number of an approval, for apps that keep numbers';
+CREATE DOMAIN postern.approval_decision AS text CHECK (VALUE IN ('approve', 'deny', 'report', 'number_mismatch'));
+COMMENT ON DOMAIN postern.approval_decision IS 'What a person answered';
+CREATE DOMAIN postern.phone_number AS text CHECK (VALUE COLLATE "C" ~ '\A\+[1-9][0-9]{4,14}\Z');
+COMMENT ON DOMAIN postern.phone_number IS 'A number that a device is asked to prove: + and 5 to 15 digits';
+CREATE DOMAIN postern.test_outcome AS text CHECK (VALUE IN ('code', 'pass', 'fail'));
+COMMENT ON DOMAIN postern.test_outcome IS 'What becomes of a request to a test number';
 
 -- What a person is asked on a device: to approve a sign-in, or to prove a phone number. Its state changes by one
 -- conditional UPDATE and never goes back. An expired one counts as failed, whatever the column says. No foreign keys to
@@ -11,27 +27,27 @@ COMMENT ON TYPE postern.device_request_state IS 'How far a device request is';
 CREATE TABLE postern.device_request (
     realm_id          uuid NOT NULL,
     id                uuid NOT NULL DEFAULT gen_random_uuid(),
-    kind              text NOT NULL CHECK (kind IN ('approval', 'mobile', 'desktop', 'none')),
+    kind              postern.device_request_kind NOT NULL,
     state             postern.device_request_state NOT NULL DEFAULT 'open',
-    reason            text CHECK (octet_length(reason) <= 100),
+    reason            postern.text_to_100,
     created_at        timestamptz NOT NULL DEFAULT now(),
     expires_at        timestamptz NOT NULL,
     ended_at          timestamptz,
     client            uuid NOT NULL,
     user_id           uuid,
-    source            text CHECK (octet_length(source) <= 100),
-    jkt               bytea CHECK (octet_length(jkt) = 32),
-    match_number      text CHECK (match_number COLLATE "C" ~ '\A[0-9]{2}\Z'),
-    detail            jsonb NOT NULL DEFAULT '{}' CHECK (octet_length(detail::text) <= 16384),
+    source            postern.text_to_100,
+    jkt               postern.bytes_32,
+    match_number      postern.two_digits,
+    detail            postern.device_request_detail NOT NULL DEFAULT '{}',
     -- Approvals.
-    event             text CHECK (event COLLATE "C" ~ '\A[A-Z0-9_]{1,32}\Z'),
-    event_id          integer CHECK (event_id > 0),
-    hint              text CHECK (octet_length(hint) <= 400),
-    binding_message   text CHECK (char_length(binding_message) <= 64),
-    challenge         bytea CHECK (octet_length(challenge) = 32),
+    event             postern.approval_event_name,
+    event_id          postern.approval_event_id,
+    hint              postern.text_to_400,
+    binding_message   postern.chars_to_64,
+    challenge         postern.bytes_32,
     resolved_at       timestamptz,
     is_shown          boolean,
-    decision          text CHECK (decision IN ('approve', 'deny', 'report', 'number_mismatch')),
+    decision          postern.approval_decision,
     decided_at        timestamptz,
     decided_by        uuid,
     security_stamp    uuid,
@@ -39,27 +55,27 @@ CREATE TABLE postern.device_request (
     poll_interval     integer NOT NULL DEFAULT 5,
     -- Possession.
     auth_id           uuid,
-    key               bytea CHECK (octet_length(key) = 32),
-    public_key        bytea CHECK (octet_length(public_key) = 64),
-    phone             text CHECK (phone COLLATE "C" ~ '\A\+[1-9][0-9]{4,14}\Z'),
+    key               postern.bytes_32,
+    public_key        postern.bytes_64,
+    phone             postern.phone_number,
     numbers           smallint NOT NULL DEFAULT 0,
     sends             smallint NOT NULL DEFAULT 0,
     sent_at           timestamptz,
     tries             smallint NOT NULL DEFAULT 0,
-    code_hash         bytea CHECK (octet_length(code_hash) = 32),
-    code_salt         bytea CHECK (octet_length(code_salt) = 16),
-    code_key          bytea CHECK (octet_length(code_key) = 4),
+    code_hash         postern.bytes_32,
+    code_salt         postern.bytes_16,
+    code_key          postern.bytes_4,
     code_expires_at   timestamptz,
-    link_hash         bytea CHECK (octet_length(link_hash) = 32),
+    link_hash         postern.bytes_32,
     link_expires_at   timestamptz,
-    return_hash       bytea CHECK (octet_length(return_hash) = 32),
+    return_hash       postern.bytes_32,
     return_expires_at timestamptz,
     is_test           boolean NOT NULL DEFAULT false,
     opened_at         timestamptz,
-    region            text CONSTRAINT device_request_region CHECK (octet_length(region) <= 3),
+    region            postern.text_to_3,
     device_id         uuid,
     message           uuid,
-    test_outcome      text CONSTRAINT device_request_test_outcome CHECK (test_outcome IN ('code', 'pass', 'fail')),
+    test_outcome      postern.test_outcome,
     PRIMARY KEY (realm_id, id),
     UNIQUE (event_id, realm_id),
     UNIQUE (auth_id, realm_id),

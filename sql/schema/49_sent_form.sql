@@ -4,16 +4,16 @@ SET LOCAL ROLE postern_owner;
 -- One row per requester: of what one browser does for one authorization request, the last form is remembered.
 CREATE TABLE postern.sent_form (
     realm_id    uuid NOT NULL,
-    requester   bytea NOT NULL CHECK (octet_length(requester) = 32),
+    requester   postern.bytes_32 NOT NULL,
     mark        uuid NOT NULL,
     begun_at    timestamptz NOT NULL DEFAULT now(),
     answered_at timestamptz,
     is_kept     boolean NOT NULL DEFAULT false,
-    form        bytea NOT NULL CHECK (octet_length(form) = 32),
-    cookie_hash bytea CHECK (octet_length(cookie_hash) = 32),
-    code_hash   bytea CHECK (octet_length(code_hash) = 32),
-    host        text NOT NULL CHECK (octet_length(host) <= 253),
-    sealed      bytea CHECK (octet_length(sealed) <= 65536),
+    form        postern.bytes_32 NOT NULL,
+    cookie_hash postern.bytes_32,
+    code_hash   postern.bytes_32,
+    host        postern.text_to_253 NOT NULL,
+    sealed      postern.bytes_to_65536,
     PRIMARY KEY (realm_id, requester)
 ) WITH (fillfactor = 80);
 COMMENT ON TABLE postern.sent_form IS

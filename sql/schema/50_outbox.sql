@@ -1,6 +1,14 @@
 -- Messages of all channels in one queue, and addresses that are sent nothing.
 SET LOCAL ROLE postern_owner;
 
+CREATE DOMAIN postern.message_state AS text CHECK (VALUE IN ('queued', 'sent', 'dead'));
+COMMENT ON DOMAIN postern.message_state IS 'Where a message stands';
+CREATE DOMAIN postern.message_purpose AS text
+    CHECK (VALUE IN ('sign-in', 'register', 'verify', 'identifier', 'possession', 'notice', 'approval'));
+COMMENT ON DOMAIN postern.message_purpose IS 'What a message is for';
+CREATE DOMAIN postern.notice_detail AS jsonb
+    CHECK (jsonb_typeof(VALUE) = 'object' AND octet_length(VALUE::text) <= 2000);
+COMMENT ON DOMAIN postern.notice_detail IS 'What a notice says beyond its template';
 CREATE TABLE postern.message_outbox (
     realm_id          uuid NOT NULL,
     id                uuid NOT NULL,
@@ -10,23 +18,20 @@ CREATE TABLE postern.message_outbox (
     expires_at        timestamptz NOT NULL DEFAULT now() + interval '24 hours',
     sent_at           timestamptz,
     attempts          integer NOT NULL DEFAULT 0,
-    state             text NOT NULL DEFAULT 'queued' CHECK (state IN ('queued', 'sent', 'dead')),
-    recipient         text NOT NULL,
+    state             postern.message_state NOT NULL DEFAULT 'queued',
+    recipient         postern.text_to_4096 NOT NULL,
     template          text NOT NULL,
-    last_error        text CHECK (octet_length(last_error) <= 200),
+    last_error        postern.text_to_200,
     payload           bytea,
-    detail            jsonb
-        CONSTRAINT message_outbox_detail CHECK (jsonb_typeof(detail) = 'object' AND octet_length(detail::text) <= 2000),
-    channel           text NOT NULL DEFAULT 'email'
-        CONSTRAINT message_outbox_channel CHECK (channel IN ('email', 'sms', 'voice', 'whatsapp', 'push')),
-    purpose           text NOT NULL CONSTRAINT message_outbox_purpose
-        CHECK (purpose IN ('sign-in', 'register', 'verify', 'identifier', 'possession', 'notice', 'approval')),
+    detail            postern.notice_detail,
+    channel           postern.channel_name NOT NULL DEFAULT 'email',
+    purpose           postern.message_purpose NOT NULL,
     app               text,
-    locale            text CONSTRAINT message_outbox_locale CHECK (octet_length(locale) <= 35),
+    locale            postern.text_to_35,
     provider          text,
-    reference         text CONSTRAINT message_outbox_reference CHECK (octet_length(reference) <= 200),
-    page_host         text CONSTRAINT message_outbox_page_host CHECK (octet_length(page_host) <= 253),
-    priority          smallint NOT NULL DEFAULT 0 CONSTRAINT message_outbox_priority CHECK (priority BETWEEN 0 AND 2),
+    reference         postern.text_to_200,
+    page_host         postern.text_to_253,
+    priority          smallint NOT NULL DEFAULT 0,
     provider_failures smallint NOT NULL DEFAULT 0,
     is_waiting        boolean NOT NULL DEFAULT false,
     is_unreported     boolean NOT NULL DEFAULT false,
@@ -35,8 +40,7 @@ CREATE TABLE postern.message_outbox (
     permits           text[],
     PRIMARY KEY (realm_id, id),
     CONSTRAINT message_outbox_content
-        CHECK (num_nonnulls(payload, detail) = CASE WHEN state = 'queued' THEN 1 ELSE 0 END),
-    CONSTRAINT message_outbox_recipient CHECK (octet_length(recipient) <= 4096)
+        CHECK (num_nonnulls(payload, detail) = CASE WHEN state = 'queued' THEN 1 ELSE 0 END)
 );
 -- What goes with an address or a device, whatever else is queued. A push handle is longer than an index takes.
 CREATE INDEX message_outbox_of_recipient
