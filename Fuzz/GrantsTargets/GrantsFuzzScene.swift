@@ -27,9 +27,10 @@ enum GrantsFuzzScene {
         let uris = redirectURIs.map { "\"\($0)\"" }.joined(separator: ",")
         return """
             {"key": "5b5b5b5b-5b5b-5b5b-5b5b-5b5b5b5b5b5b", "client_id": "\(id)", "display_name": "C", "type": "\(type)",
-             "enabled": true, "access_token_type": "reference", "require_dpop": false,
+             "enabled": true, "settings": {"access_token_type": "reference", "require_dpop": false,
+               "signing_alg": "realm", "consent": "implicit", "require_pkce": true, "require_par": false},
              "permissions": ["scp:mail", "scp:read:all", "gt:refresh_token"], "resources": [], "origins": [],
-             "ios_apps": [], "android_apps": [], "consent": "implicit", "require_pkce": true, "require_par": false,
+             "ios_apps": [], "android_apps": [],
              "redirect_uris": [\(uris)], "logout_uris": []}
             """
     }

@@ -64,8 +64,7 @@ def test_many_polls_of_one_approval(world, realm, second):
         halves = in_parallel(lambda port: volley(port, [request] * (WIDTH // 2)), [world.node.port, second.port], threads=2)
         answers = [answer for half in halves for answer in half]
         statuses = sorted(answer.status for answer in answers)
-        assert statuses.count(200) == 1 and set(statuses) <= {200, 400, 503}, statuses
-        assert {answer.json()["error"] for answer in answers if answer.status == 400} == {"invalid_grant"}
+        assert 200 in statuses and set(statuses) <= {200, 503}, statuses
         sessions = world.cluster.value(
             f"SELECT count(*) FROM postern.session s JOIN postern.user_account u ON u.id = s.user_id WHERE u.address_key = '{device.email}'")
         assert sessions == "1"

@@ -208,8 +208,9 @@ def authorization_errors():
     """Answers at a redirect URI, and the codes of the pages in their place."""
     (block,), = found(r"enum AuthorizationError: String, Sendable \{(.*?)\n    static let")
     names = {name: raw or name for name, raw in re.findall(r'case (\w+)(?: = "(\w+)")?', block)}
-    made = all_of(r"\brefused\(\s*\.", rf"\brefused\(\s*\.(\w+),\s*{_TEXT}\s*\)")
+    made = all_of(r"\brefused\(\s*\.\w+,", rf"\brefused\(\s*\.(\w+),\s*{_TEXT}\s*\)")
     made += all_of(r"\brefuse\(\s*(?:context\.)?request, \.", rf"\brefuse\(\s*(?:context\.)?request, \.(\w+),\s*{_TEXT}")
+    made += found(rf"case \.\w+: \(\.(\w+), {_TEXT}\)")
     made += all_of(r"\.failure\(\s*\.(?!init)", rf"\.failure\(\s*\.(\w+),\s*{_TEXT}")
     entries = {Entry(303, f"error: {names[case]}", text) for case, text in made}
     parameters = found(r'\("(\w+)", \.(\w+NotSupported)\)')

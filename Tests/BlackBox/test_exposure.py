@@ -121,7 +121,7 @@ def test_only_parameterised_statements_reach_postgresql(home, small):
     app.userinfo(marks[2])
     time.sleep(1.2)
     text = small.cluster.log.read_text(errors="replace")
-    assert "postern.redeem_code(p_realm => $1" in text, "PostgreSQL did not write its statements down"
+    assert "postern.redeem_code(p_caller => ROW($1" in text, "PostgreSQL did not write its statements down"
     for mark in marks + ["pg_sleep", "jndi", "COPY (SELECT"]:
         assert mark not in text, mark
 

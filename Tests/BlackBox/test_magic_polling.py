@@ -75,7 +75,9 @@ def test_the_interval_is_kept_across_nodes(world, email, links):
         world.time_travel(AT_ONCE)
         assert error(other.poll(link.handle)) == "slow_down"
         assert other.choose(link, link.number).status == 200
-        assert links.poll(link.handle).status == 200
+        answer = links.poll(link.handle)
+        assert answer.status == 200 and other.poll(link.handle).json()["refresh_token"] == answer.json()["refresh_token"]
+        assert links.app.refresh(answer.json()["refresh_token"]).status == 200
         assert other.poll(link.handle).json() == REFUSED
     finally:
         node.stop()
@@ -185,7 +187,7 @@ def test_one_link_redeemed_48_times_at_once_succeeds_once(world, realm, links):
 
 
 def test_one_confirmed_link_polled_and_redeemed_48_times_at_once_succeeds_once(world, realm, links):
-    """Half of them polls, half redemptions of the token."""
+    """Half of them polls, half redemptions of the token: one session, which all polls get if a poll opened it."""
     node = world.start_node()
     try:
         all_links = in_parallel(links.link, realm.users(ROUNDS))
@@ -194,10 +196,10 @@ def test_one_confirmed_link_polled_and_redeemed_48_times_at_once_succeeds_once(w
                 assert links.choose(link, link.number).status == 200
             poll, redeem = token_request(links.app, links.poll_form(link.handle)), token_request(links.app, links.redeem_form(link))
             answers = fire([world.node, node], [poll, redeem] * (WIDTH // 2))
-            won = [a for a in answers if a.status == 200]
+            won = {a.json()["refresh_token"] for a in answers if a.status == 200}
             assert len(won) == 1, [str(a) for a in answers]
             errors = {a.json()["error"] for a in answers if a.status == 400}
-            assert errors <= {"invalid_grant", "authorization_pending", "slow_down"} and {a.status for a in answers} == {200, 400}, errors
+            assert errors <= {"invalid_grant", "authorization_pending", "slow_down"} and {a.status for a in answers} <= {200, 400}, errors
         say(f"concurrency: {ROUNDS} rounds x {WIDTH} polls and redemptions of one link: one success in each")
     finally:
         node.stop()
@@ -215,7 +217,7 @@ def test_one_link_answered_redeemed_and_polled_at_once_has_one_end(realm, links)
         assert {a.status for a in answers} <= {200, 400}, [str(a) for a in answers]
         last = links.poll(link.handle)
         signed_in = [a for a in answers + [last] if a.status == 200 and b"access_token" in a.body]
-        assert len(signed_in) <= 1
+        assert len({a.json()["refresh_token"] for a in signed_in}) <= 1
         if signed_in:
             ends.add("signed in")
         else:

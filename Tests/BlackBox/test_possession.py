@@ -36,7 +36,9 @@ def test_a_code_proves_a_number(realm):
     assert phone.call("check", otp=f" {message['code']}\t") == {"state": "passed"}
     status = realm.srv.status(started)
     assert status.success == "true" and uuid.UUID(status.deviceId) and uuid.UUID(status.proveId)
-    assert phone.refused("check", 409, "transaction_over", otp=message["code"])["state"] == "passed"
+    assert phone.call("check", otp=message["code"]) == {"state": "passed"}, "the answer may have been lost"
+    other = ("1" if message["code"][0] == "0" else "0") + message["code"][1:]
+    assert phone.refused("check", 409, "transaction_over", otp=other)["state"] == "passed"
     assert phone.call("result", wait=25) == {"state": "passed"}
 
 
@@ -295,8 +297,8 @@ def test_a_proven_number_signs_in(realm):
     user = admin.call("put_user", realm.slug, phone=number, first_name="Ada")
     started, phone, _, code = coded(realm, number=number)
 
-    def sign_in(app=phone.app, token=phone.token):
-        return app.token({"grant_type": "urn:postern:possession", "client_id": realm.client("app"), "auth_token": token, "scope": "openid"})
+    def sign_in(app=phone.app, token=phone.token, scope="openid"):
+        return app.token({"grant_type": "urn:postern:possession", "client_id": realm.client("app"), "auth_token": token, "scope": scope})
     refused = sign_in()
     assert (refused.status, refused.json()) == (
         400, {"error": "invalid_grant", "error_description": "The possession check is not valid."}), refused
@@ -307,7 +309,7 @@ def test_a_proven_number_signs_in(realm):
     assert granted.status == 200, granted
     tokens = granted.json()
     assert tokens["token_type"] == "DPoP" and phone.app.userinfo(tokens["access_token"]).json()["sub"] == user
-    assert sign_in().same_bytes() == refused.same_bytes()
+    assert sign_in(scope="openid offline_access").same_bytes() == refused.same_bytes()
     assert realm.srv.status(started).success == "true"
 
 

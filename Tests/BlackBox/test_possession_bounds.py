@@ -259,8 +259,8 @@ def test_a_used_proof_of_a_step_is_used_at_every_node(realm):
 # -- the same moment --------------------------------------------------------------------------------
 
 
-def test_one_of_many_sign_ins_by_a_proof_succeeds(realm):
-    """Over both nodes, each with a proof of its own: one session."""
+def test_many_sign_ins_by_a_proof_open_one_session(realm):
+    """Over both nodes, each with a proof of its own: each gets it."""
     for _ in range(ROUNDS):
         number = new_number()
         user = realm.world.admin.call("put_user", realm.slug, phone=number)
@@ -269,7 +269,7 @@ def test_one_of_many_sign_ins_by_a_proof_succeeds(realm):
         phone.call("check", otp=realm.phones.wait(number)["code"])
         form = {"grant_type": "urn:postern:possession", "client_id": realm.client("app"), "auth_token": phone.token, "scope": "openid"}
         answers = at_once([lambda p=p: p.app.token(form) for p in phones_of(realm, phone, 16)])
-        assert sorted(answer.status for answer in answers) == [200] + [400] * 15, answers
+        assert {answer.status for answer in answers} == {200}, answers
         assert int(realm.world.cluster.value(f"SELECT count(*) FROM postern.session WHERE user_id = '{user}'")) == 1
 
 

@@ -61,6 +61,21 @@ struct FunctionCallTests {
                 + "postern.f(p_realm => $1, p_id => ARRAY[item.in_id], p_keys => '{}')")
     }
 
+    @Test func `a composite is a row of its values, and a value of two is bound once`() throws {
+        let call = FunctionCall<Bool>(
+            "f",
+            [
+                .row("caller", ["realm", .row("proof", as: "proof_use", [.value("key", from: "proof_key"), "source"])]),
+                .row("new", as: "session", ["id", "source", .constant("page", "NULL")]),
+            ], effect: .once)
+        #expect(
+            call.statement.sql == "SELECT postern.f(p_caller => ROW($1, ROW($2, $3)::postern.proof_use)::postern.caller, "
+                + "p_new => ROW($4, $3, NULL)::postern.session)")
+        #expect(
+            try call.values(["realm": "r", "source": "s", "id": "i", "proof_key": "k"])
+                == [.text("r"), .text("k"), .text("s"), .text("i")])
+    }
+
     @Test func `values are bound by name, in whatever order they are given`() throws {
         let realm = UUIDValue.random()
         let values: [Parameter] = [.uuid(realm), .text("x"), .null, .int(1)]
@@ -198,9 +213,14 @@ extension DatabaseTests {
                        coalesce(a.type::int8, 0), coalesce(a.mode, 'i') IN ('i', 'b', 'v'),
                        coalesce(a.number > p.pronargs - p.pronargdefaults, false)
                   FROM pg_proc AS p
-                  LEFT JOIN LATERAL ROWS FROM (unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])), unnest(p.proargnames),
-                                               unnest(p.proargmodes::text[]))
-                       WITH ORDINALITY AS a (type, name, mode, number) ON true
+                  LEFT JOIN pg_type AS r ON r.oid = p.prorettype
+                  LEFT JOIN LATERAL (
+                      SELECT x.* FROM ROWS FROM (unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])),
+                                                 unnest(p.proargnames), unnest(p.proargmodes::text[]))
+                                 WITH ORDINALITY AS x (type, name, mode, number)
+                       UNION ALL
+                      SELECT t.atttypid, t.attname, 'o', 1000 + t.attnum FROM pg_attribute AS t
+                       WHERE t.attrelid = r.typrelid AND t.attnum > 0 AND NOT t.attisdropped) AS a ON true
                  WHERE p.pronamespace = 'postern'::regnamespace ORDER BY p.oid, a.number
                 """, database: database)
             var functions: [String: [String: Function]] = [:]
@@ -246,10 +266,10 @@ extension DatabaseTests {
                 types.labels[oid].map { $0 == column.labels.map(Set.init) } ?? column.types.contains(oid)
             }
             let arguments = call.arguments.compactMap { argument -> String? in
-                guard argument.composite != nil else { return nil }
+                guard let row = argument.row else { return nil }
                 let attributes = function.parameters.first { $0.isInput && $0.name == "p_\(argument.name)" }
                     .flatMap { types.attributes[$0.oid] }
-                return attributes?.map(\.name) == argument.values.map { "\($0)" }
+                return attributes?.map(\.name) == row.attributes.map { "\($0.name)" }
                     ? nil : "\(argument.name) has other attributes"
             }
             return arguments
@@ -275,6 +295,27 @@ extension DatabaseTests {
             for (name, call) in declaredCalls {
                 #expect(Self.problems(of: call, in: functions[call.function] ?? [], types) == [], "\(name)")
             }
+        }
+
+        @Test func `every composite argument names the attributes of its type, in their order`() async throws {
+            let rows = try await Shared.postgres.value.psql(
+                """
+                SELECT t.typname, string_agg(a.attname, ',' ORDER BY a.attnum)
+                  FROM pg_type AS t JOIN pg_attribute AS a ON a.attrelid = t.typrelid AND a.attnum > 0
+                 WHERE t.typnamespace = 'postern'::regnamespace GROUP BY 1
+                """, database: migrated())
+            let types = Dictionary(
+                uniqueKeysWithValues: rows.map { row in
+                    let fields = row.split(separator: "|").map(String.init)
+                    return (fields[0], fields[1])
+                })
+            func check(_ arguments: [Argument]) -> Int {
+                arguments.compactMap(\.row).reduce(0) { count, row in
+                    #expect(row.attributes.map { "\($0.name)" }.joined(separator: ",") == types["\(row.type)"], "\(row.type)")
+                    return count + 1 + check(row.attributes)
+                }
+            }
+            #expect(declaredCalls.reduce(0) { $0 + check($1.call.arguments) } > 50)
         }
 
         @Test func `a call that does not fit is found`() {
@@ -311,7 +352,7 @@ extension DatabaseTests {
             types.attributes = [200: [("id", 2950), ("colour", 100)], 201: [("id", 2950), ("colour", 101)]]
             func problems(_ attributes: [StaticString], _ composite: UInt32, _ colour: UInt32) -> [String] {
                 let call = FunctionCall<(Colour, Colour?)>(
-                    "f", [.composite("thing", "thing", of: attributes)], effect: .once
+                    "f", [.row("thing", attributes.map { .value($0, from: $0) })], effect: .once
                 ) { columns in
                     let colour = columns("colour", Colour.self)
                     let thing = columns.composite("thing") { (row) throws(StoreError) in try row("colour") as Colour }
@@ -338,8 +379,10 @@ extension DatabaseTests {
             let functions = try await Self.functions(in: database)
             let statements = declaredCalls.map { (_, call) in
                 // What is unnested must say its type; all others are known by the function.
+                var bound: Set<String> = []
                 let types = call.arguments.flatMap { argument in
-                    argument.values.map { _ in
+                    // A value of two arguments is bound once.
+                    argument.values.filter { argument.isItem || bound.insert("\($0)").inserted }.map { _ in
                         let type = functions[call.function]?.flatMap(\.parameters)
                             .first { $0.isInput && $0.name == "p_\(argument.name)" }?.type
                         guard argument.isItem, let type else { return "unknown" }

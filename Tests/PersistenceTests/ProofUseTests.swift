@@ -38,19 +38,15 @@ struct ProofUseTests {
         #expect(ProofUses.commonestPeriod(of: Array(proofs[1...])) == nil)
     }
 
-    @Test func `a statement gets a proof as numbers of a fixed width`() throws {
+    @Test func `a statement gets a proof as its attributes, the key of the store mixed with the realm`() throws {
         let realm = try #require(UUIDValue("00000000-0000-0003-8000-000000000000"))
-        let text = proof(1, isByNonce: false).asText(in: realm)
-        let key = Int64(0x01) << 56 | 3
-        let thumbprint = String(repeating: "01", count: 32)
-        let parts = [(64, thumbprint), (1, "1"), (2, "7"), (20, "1700000063456"), (20, "\(key)")]
-        var rest = Substring(text)
-        for (width, value) in parts {
-            #expect(rest.prefix(width).drop { $0 == " " } == value)
-            rest = rest.dropFirst(width)
-        }
-        #expect(rest.count == 20 && Int64(rest.drop { $0 == " " }) != nil)
-        #expect(proof(0x80).asText(in: realm).utf8.count == 127)
+        let values = proof(1, isByNonce: false).arguments(in: realm).values
+        #expect(
+            values.dropLast() == [
+                .bytes(Array(repeating: 1, count: 32)), .bool(true), .int(7), .bigint(1_700_000_063_456),
+                .bigint(Int64(0x01) << 56 | 3),
+            ])
+        #expect(ProofUse?.none.arguments(in: realm).values == Array(repeating: .null, count: 6))
     }
 
     @Test func `what a batch has used up is sent as thumbprint and flags`() {

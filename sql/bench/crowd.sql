@@ -9,6 +9,12 @@ SELECT c.conrelid::regclass AS of, c.conname AS name, pg_get_constraintdef(c.oid
   FROM pg_constraint AS c JOIN pg_class AS r ON r.oid = c.conrelid
  WHERE c.contype = 'c' AND r.relnamespace = 'postern'::regnamespace AND r.relkind = 'r' AND NOT r.relispartition;
 SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', of, name) FROM checks \gexec
+CREATE TEMP TABLE bounds AS
+SELECT t.oid AS type, t.oid::regtype AS of, c.conname AS name, pg_get_constraintdef(c.oid) AS definition
+  FROM pg_type AS t JOIN pg_constraint AS c ON c.contypid = t.oid WHERE t.typnamespace = 'postern'::regnamespace;
+SELECT format('ALTER DOMAIN %s DROP CONSTRAINT %I', of, name) FROM bounds \gexec
+CREATE FUNCTION pg_temp.base(a pg_attribute) RETURNS text LANGUAGE sql AS $$
+    SELECT format_type(coalesce(NULLIF(t.typbasetype, 0), t.oid), NULL) FROM pg_type AS t WHERE t.oid = a.atttypid $$;
 
 -- One value of a column for row n of a table; what is not required is missing in half of the rows. A column whose check
 -- lists its values gets each of them in turn.
@@ -18,13 +24,19 @@ CREATE FUNCTION pg_temp.value(t regclass, a pg_attribute) RETURNS text LANGUAGE 
         WHEN a.attname = 'client' THEN quote_literal(md5('client')::uuid) || '::uuid'
         ELSE CASE WHEN a.attnotnull THEN v.value
              ELSE format('CASE WHEN hashint4(n * 64 + %s) %% 2 = 0 THEN %s END', a.attnum, v.value) END END
-      FROM (SELECT (SELECT substring(c.definition FROM '\(' || a.attname || ' = ANY \((ARRAY\[[^]]*\])')
-                      FROM checks AS c
-                     WHERE c.of = t AND c.definition ~ ('\(' || a.attname || ' = ANY ') LIMIT 1) AS listed) AS l,
+      FROM (SELECT coalesce(
+                (SELECT substring(c.definition FROM '\(' || a.attname || ' = ANY \((ARRAY\[[^]]*\])') FROM checks AS c
+                  WHERE c.of = t AND c.definition ~ ('\(' || a.attname || ' = ANY ') LIMIT 1),
+                (SELECT substring(b.definition FROM '\(VALUE = ANY \((ARRAY\[[^]]*\])') FROM bounds AS b
+                  WHERE b.type = a.atttypid AND b.definition ~ 'VALUE = ANY '),
+                (SELECT format('enum_range(NULL::%s)', t.oid::regtype) FROM pg_type AS t
+                  WHERE t.oid = a.atttypid AND t.typtype = 'e'),
+                CASE a.attname WHEN 'channel' THEN (SELECT format('%L::text[]', array_agg(k.channel))
+                                                      FROM postern.known_channel AS k) END) AS listed) AS l,
            LATERAL (SELECT CASE
                WHEN l.listed IS NOT NULL THEN format('(%s)[1 + n %% cardinality(%1$s)]', l.listed)
-               WHEN a.attndims > 0 OR format_type(a.atttypid, NULL) LIKE '%[]' THEN '''{}''::' || format_type(a.atttypid, NULL)
-               ELSE CASE format_type(a.atttypid, NULL)
+               WHEN a.attndims > 0 OR pg_temp.base(a) LIKE '%[]' THEN '''{}''::' || pg_temp.base(a)
+               ELSE CASE pg_temp.base(a)
                    WHEN 'uuid' THEN 'gen_random_uuid()'
                    WHEN 'text' THEN format('%L || n', left(a.attname, 4))
                    WHEN 'bytea' THEN format('sha256(int4send(n * 64 + %s))', a.attnum)

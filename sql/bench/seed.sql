@@ -38,7 +38,7 @@ SELECT bench.uid('realm', 1), bench.uid('session', i), bench.uid('user', 1 + i %
   FROM generate_series(1, :sessions) AS i;
 INSERT INTO postern.passkey (realm_id, id, user_id, rp_id, credential_id, public_key, backup_eligible, backup_state)
 SELECT bench.uid('realm', 1), bench.uid('passkey', i), bench.uid('user', i), 'bench.example.com', sha256(int4send(i)),
-       decode(repeat('ab', 77), 'hex'), true, true FROM generate_series(1, 20000) AS i;
+       decode(repeat('ab', 77), 'hex'), true, true FROM generate_series(1, least(20000, :users)) AS i;
 RESET session_replication_role;
 -- One fresh rotation chain per pgbench client.
 CREATE FUNCTION bench.seed_chains(p_run int, p_n int) RETURNS void LANGUAGE sql AS $$

@@ -4,6 +4,6 @@ select outcome, session, user_id, email, first_name, last_name, amr, auth_time, 
        expires_at, cookie_due
   from postern.continue_browser_session(
        bench.uid('realm',1), bench.hash(bench.random_text('pss_', :n)), 'bench.example.com',
-       format('{"client":"%s","redirect_uri":"https://app.example.com/cb","scope":["openid","profile"],'
-              '"resource":["bench-web"],"nonce":"n","challenge":"%s","code":"%s"}', bench.web(), repeat('x', 43),
-              encode(sha256(int4send(:run)||int4send(:client_id)||int4send(:i)), 'hex'))::jsonb);
+       ROW(bench.web(), 'https://app.example.com/cb', '{openid,profile}', '{bench-web}', NULL, 'n', repeat('x', 43),
+           NULL, NULL, NULL, false, false, false, false, false, NULL,
+           sha256(int4send(:run)||int4send(:client_id)||int4send(:i)), NULL)::postern.code_request);

@@ -7,7 +7,7 @@ import Synchronization
 public final class DevOutbox: MailTransport, MessageMemory {
     /// A message as `/dev/outbox.json` shows it.
     public struct Mail: Sendable, Equatable, Encodable {
-        /// `email`, `sms`, `voice`, `whatsapp` or `push`.
+        /// A `Channel`, by its text.
         public let channel: String
         /// The recipient's address, number or handle.
         public let to: String

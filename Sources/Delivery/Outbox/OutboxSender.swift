@@ -81,7 +81,7 @@ public final class OutboxSender: Service {
                 outbox: OutboxStore(database), keyring: keyring, writer: try MessageWriter(),
                 providers: ProviderCaller($0), recorder: recorder)
         }
-        let channels = calls == nil ? [Channel.email] : Channel.allCases
+        let channels = calls == nil ? [Channel.email] : Channel.all
         lanes = Mutex(
             channels.map { channel in
                 channel == .email

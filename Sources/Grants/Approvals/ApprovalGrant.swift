@@ -38,13 +38,16 @@ public struct ApprovalGrant: Grant {
     public func redeem(_ request: TokenRequest) async throws -> TokenResponse {
         try await redeem(
             signIn.factor.read(request.form, request.context), and: SecondFactorCode(request.form), request.context,
-            userAgent: request.userAgent)
+            userAgent: request.userAgent, seed: SignInSeed(request, keyring: issuer.keyring))
     }
 
-    /// The same by a handle that was opened. - Parameter handle: `nil` for what is none.
+    /// The same by a handle that was opened.
+    /// - Parameters:
+    ///   - handle: `nil` for an invalid one.
+    ///   - seed: of a request that may come again.
     func redeem(
         _ handle: AuthenticationRequestHandle?, and second: SecondFactorCode?, _ context: RequestContext,
-        userAgent: String?
+        userAgent: String?, seed: SignInSeed? = nil
     ) async throws -> TokenResponse {
         let access = RequestedAccess(scope: handle?.scope ?? [], resources: handle?.resources ?? [])
         let new = try await NewSignIn(
@@ -53,7 +56,7 @@ public struct ApprovalGrant: Grant {
                 handle?.contexts.map(\.rawValue).joined(separator: " "), upTo: .phishingResistant),
             scope: access.scope,
             audience: try access.audience(of: access.scope, realm: context.realm, client: context.client),
-            userAgent: userAgent, issuer: issuer)
+            userAgent: userAgent, seed: seed, issuer: issuer)
         return try new.respond(
             try await signIn.verify(handle, and: second, context, opening: new.record(amr:)))
     }

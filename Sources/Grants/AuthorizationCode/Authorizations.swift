@@ -146,8 +146,11 @@ public struct Authorizations: Sendable {
             return (.response(try await refuse(request, .loginRequired, "Sign-in is required.", realm: realm)), nil)
         }
         let mayIssue = !request.hasNativeRedirect && !request.prompts.contains(.selectAccount)
-        return try await answer(
+        let answered = try await answer(
             request, cookie: cookie, host: host, realm: realm, code: mayIssue ? AuthorizationCode() : nil)
+        // Another request for it was faster.
+        if case .page(.used, _) = answered.0 { throw AuthorizationRefusal.page(.invalidRequestURI) }
+        return answered
     }
 
     /// Answers a request from the session of a browser, on the wish of its user: the page `continue-as`, and after
@@ -194,7 +197,7 @@ public struct Authorizations: Sendable {
         case .issued:
             guard let code else { throw TokenError.unavailable("a code without its text") }
             return .response(.code(code.text, to: request.target))
-        case .used: throw AuthorizationRefusal.page(.invalidRequestURI)
+        case .used: return .page(.used, session)
         case .closed:
             return .response(
                 try await refuse(

@@ -48,6 +48,9 @@ public struct MagicLinkFactor: Factor {
         return MagicLink(userID: form["user_id"], token: form["magic_token"]).map { .link($0, handle: handle) }
     }
 
+    /// A poll: a link travels through a mailbox and a browser.
+    public func isRepeatable(_ form: FormParameters, _ context: RequestContext) -> Bool { form["magic_token"] == nil }
+
     /// One turn for all that ends links of the account, and one for all polls with the handle.
     public func turn(of presented: Presented, _ context: RequestContext) -> AttemptTurn {
         switch presented {

@@ -82,6 +82,9 @@ public struct OTPFactor: Factor {
         return Presented(TypedCode(form["otp_code"] ?? ""), of: handle, addressKey: addressKey)
     }
 
+    /// With the handle of a request: an address is known to others.
+    public func isRepeatable(_ form: FormParameters, _ context: RequestContext) -> Bool { form["auth_session"] != nil }
+
     /// Tries with a handle queue apart from tries that name the address alone.
     public func turn(of presented: Presented, _ context: RequestContext) -> AttemptTurn {
         let subject = presented.handle.map { "handle|" + Base64.urlEncode($0.id) } ?? "address|" + presented.addressKey

@@ -7,7 +7,7 @@ public struct SentCode: SentFactor {
     /// One policy for both.
     public let policy = RateLimit.Policy.nativeOTP
     /// A code is read or heard.
-    public let phoneChannels = [Channel.sms, .voice, .whatsapp]
+    public let phoneChannels = Channel.phones
     /// A code may register its owner.
     public let takesNames = true
 

@@ -56,19 +56,22 @@ public struct PasskeyFactor: Factor {
         return Presented(ceremony: ceremony, response: try? AuthenticationCeremony.response(parsing: bytes.span))
     }
 
+    /// With a proof of possession alone: an assertion without one may have been copied.
+    public func isRepeatable(_ form: FormParameters, _ context: RequestContext) -> Bool { context.proof != nil }
+
     /// A ceremony is spent by an insert.
     public func turn(of presented: Presented, _ context: RequestContext) -> AttemptTurn { .none }
 
     /// Spends the ceremony first, then verifies (WebAuthn L3 §7.2): an assertion that fails has spent it, too.
     public func check(
-        _ presented: Presented, _ context: RequestContext, _ admission: inout Admission
+        _ presented: Presented, _ context: RequestContext, opening session: NewSession, _ admission: inout Admission
     ) async throws -> Checked {
         let (ceremony, response) = (presented.ceremony, presented.response)
         let start = try await admission.admitting { permits in
             try await passkeys.beginAssertion(
                 realm: context.realm.id, client: context.client.key, permission: context.permission(for: grantType),
-                app: context.realm.app?.slug, ceremony: ceremony.id, expiresAt: Double(ceremony.expiresAt),
-                rpID: ceremony.rpID, credentialID: response?.id ?? [], proof: context.proof, permits: permits)
+                ceremony: ceremony.id, expiresAt: Double(ceremony.expiresAt), rpID: ceremony.rpID,
+                credentialID: response?.id ?? [], session: session, permits: permits)
         }
         guard case .spent(let credential) = start else { throw refused("ceremony spent or expired") }
         guard let response else { throw refused("malformed assertion") }

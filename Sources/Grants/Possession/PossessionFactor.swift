@@ -32,6 +32,9 @@ public struct PossessionFactor: Factor {
         return form["auth_token"].flatMap { tokens.authID(of: $0, realm: context.realm) }
     }
 
+    /// The key of the proof is that of the transaction.
+    public func isRepeatable(_ form: FormParameters, _ context: RequestContext) -> Bool { true }
+
     /// One turn for all redemptions of the transaction.
     public func turn(of authID: UUIDValue, _ context: RequestContext) -> AttemptTurn {
         .whenBusy("possession|\(context.realm.id)|\(authID)")
@@ -39,7 +42,7 @@ public struct PossessionFactor: Factor {
 
     /// Reads how it was passed, which decides the authentication methods of the session.
     public func check(
-        _ authID: UUIDValue, _ context: RequestContext, _ admission: inout Admission
+        _ authID: UUIDValue, _ context: RequestContext, opening session: NewSession, _ admission: inout Admission
     ) async throws -> Passed {
         Passed(authID: authID, by: try await store.passedBy(realm: context.realm.id, authID: authID) ?? "")
     }

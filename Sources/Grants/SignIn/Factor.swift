@@ -25,10 +25,16 @@ public protocol Factor: Sendable {
     /// What a token request presents.
     /// - Returns: `nil` for what cannot be this factor: it is refused once the request's permits are taken.
     func read(_ form: FormParameters, _ context: RequestContext) -> Presented?
+    /// Whether the identical request within a minute gets the session that it opened: it must name a handle that only
+    /// who began the sign-in has.
+    func isRepeatable(_ form: FormParameters, _ context: RequestContext) -> Bool
     /// When attempts at it take turns in this process.
     func turn(of presented: Presented, _ context: RequestContext) -> AttemptTurn
     /// Checks that need more than one statement. A factor without any redeems what was presented.
-    func check(_ presented: Presented, _ context: RequestContext, _ admission: inout Admission) async throws -> Checked
+    /// - Parameter session: that the sign-in is to open, with what the factor proves as yet: nothing.
+    func check(
+        _ presented: Presented, _ context: RequestContext, opening session: NewSession, _ admission: inout Admission
+    ) async throws -> Checked
     /// Authentication methods (RFC 8176): what it proves, never more.
     func amr(of checked: Checked) -> [String]
     /// Compares and, if it is right, consumes it and opens the session, in one round trip.
@@ -50,12 +56,15 @@ extension Factor {
 
     /// Most take any, or none.
     public var proofRules: DPoPRules { .standard }
+
+    /// What has no handle may come from another than before.
+    public func isRepeatable(_ form: FormParameters, _ context: RequestContext) -> Bool { false }
 }
 
 extension Factor where Checked == Presented {
     /// Nothing to check.
     public func check(
-        _ presented: Presented, _ context: RequestContext, _ admission: inout Admission
+        _ presented: Presented, _ context: RequestContext, opening session: NewSession, _ admission: inout Admission
     ) async throws -> Presented { presented }
 }
 

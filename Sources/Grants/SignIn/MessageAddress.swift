@@ -3,7 +3,7 @@ public import Persistence
 /// Where a code or link is sent: a mailbox, or a phone by one of its channels.
 public enum MessageAddress: Sendable, Hashable {
     case email(EmailAddress)
-    /// The channel is `sms`, `voice` or `whatsapp`.
+    /// The channel is one of `Channel.phones`.
     case phone(PhoneNumber, Channel)
 
     /// As typed, or in E.164 form.
@@ -46,11 +46,7 @@ public enum MessageAddress: Sendable, Hashable {
 
     /// Authentication methods (RFC 8176) of a code or link that was sent by a channel.
     package static func amr(by channel: Channel?) -> [String] {
-        switch channel {
-        case .sms: ["otp", "sms"]
-        case .voice: ["otp", "tel"]
-        case .email, .whatsapp, .push, nil: ["otp"]
-        }
+        (channel ?? .email).amr
     }
 }
 

@@ -6,7 +6,7 @@ import Persistence
 struct NewSignIn: Sendable {
     let realm: Realm
     let client: Client
-    let session = UUIDValue.random()
+    let session: UUIDValue
     private let source: String
     private let userAgent: String?
     private let proof: ProofUse?
@@ -14,21 +14,26 @@ struct NewSignIn: Sendable {
     private let scope: [String]
     private let audience: [String]
     private let refreshToken: RefreshToken?
-    private let tokenSalt = randomBytes(16)
+    private let tokenSalt: [UInt8]
+    private let key: ServerKey
+    private let isRepeatable: Bool
     private let signingKey: SigningKey?
     private let issuer: TokenIssuer
 
     /// A sign-in for a token request. - Throws: `temporarily_unavailable` when there is no key to sign with.
-    init(_ request: TokenRequest, issuer: TokenIssuer) async throws(TokenError) {
+    /// - Parameter isRepeatable: whether the identical request gets the same session.
+    init(_ request: TokenRequest, isRepeatable: Bool, issuer: TokenIssuer) async throws(TokenError) {
         try await self.init(
             request.context, contexts: request.contexts, scope: request.access.scope, audience: request.audience,
-            userAgent: request.userAgent, issuer: issuer)
+            userAgent: request.userAgent, seed: isRepeatable ? SignInSeed(request, keyring: issuer.keyring) : nil,
+            issuer: issuer)
     }
 
     /// A sign-in for what was asked for before. - Throws: `temporarily_unavailable` when there is no key to sign with.
+    /// - Parameter seed: of a request that may come again.
     init(
         _ context: RequestContext, contexts: RequestedContexts, scope: [String], audience: [String],
-        userAgent: String?, issuer: TokenIssuer
+        userAgent: String?, seed: SignInSeed?, issuer: TokenIssuer
     ) async throws(TokenError) {
         realm = context.realm
         client = context.client
@@ -39,9 +44,13 @@ struct NewSignIn: Sendable {
         self.scope = scope
         self.audience = audience
         signingKey = try await issuer.prepare(realm: realm, client: client, scope: scope)
+        session = seed?.session ?? .random()
+        tokenSalt = seed?.tokenSalt ?? randomBytes(16)
+        key = seed?.key ?? issuer.keyring.newest
+        isRepeatable = seed != nil
         refreshToken =
             scope.contains("offline_access")
-            ? RefreshToken.first(realm: realm.id, session: session, keyring: issuer.keyring) : nil
+            ? .first(realm: realm.id, session: session, secret: seed?.refreshSecret ?? randomBytes(32), key: key) : nil
         self.issuer = issuer
     }
 
@@ -53,7 +62,8 @@ struct NewSignIn: Sendable {
             amr: amr,
             accessTokenLifetime: Int32(clamping: realm.accessTokenLifetime(for: client)),
             refreshTokenLifetime: Int32(clamping: realm.refreshTokenLifetime(for: client)), source: source,
-            serverKey: issuer.keyring.newest.id)
+            serverKey: key.id)
+        record.isRepeatable = isRepeatable
         record.userAgent = userAgent
         record.proof = proof
         record.app = realm.app?.slug
@@ -73,6 +83,8 @@ struct NewSignIn: Sendable {
             audience: audience,
             refreshToken: refreshToken, tokenSalt: tokenSalt, sessionExpiresAt: Int(signedIn.sessionExpiresAt),
             now: Int(signedIn.now), acr: context.rawValue, thumbprint: proof?.thumbprint)
-        return try issuer.issue(authentication, realm: realm, client: client, signingKey: signingKey)
+        var response = try issuer.issue(authentication, realm: realm, client: client, signingKey: signingKey)
+        response.isRepeated = signedIn.isRepeated
+        return response
     }
 }

@@ -36,6 +36,8 @@ public struct SignedIn: Sendable {
     public let sessionExpiresAt: Double
     /// `auth_time`: earlier than ``now`` after an approval.
     public internal(set) var authTime: Double
+    /// Whether the same request opened the session a moment ago.
+    var isRepeated = false
 
     init(user: UUIDValue, amr: [String], now: Double, sessionExpiresAt: Double) {
         self.user = user
@@ -82,9 +84,10 @@ public struct SignIn<F: Factor>: Sendable {
         opening session: (_ amr: [String]) -> NewSession
     ) async throws -> SignedIn {
         switch try await attempt(presented, second, context, opening: session) {
-        case .decided(.signedIn(let user, let now, let expiresAt, let authTime), let amr):
-            var signedIn = SignedIn(user: user, amr: amr, now: now, sessionExpiresAt: expiresAt)
-            signedIn.authTime = authTime ?? now
+        case .decided(.signedIn(let user, let now, let expiresAt, let authTime, let before), let amr):
+            var signedIn = SignedIn(user: user, amr: before ?? amr, now: now, sessionExpiresAt: expiresAt)
+            signedIn.authTime = authTime
+            signedIn.isRepeated = before != nil
             return signedIn
         case .decided(let outcome, _): throw refusal(of: outcome)
         case .inDoubt(let lost):
@@ -142,7 +145,7 @@ public struct SignIn<F: Factor>: Sendable {
         }
         let turn = factor.turn(of: presented, context)
         return try await services.turns.run(turn) {
-            let checked = try await factor.check(presented, context, &admission)
+            let checked = try await factor.check(presented, context, opening: session([]), &admission)
             var amr = factor.amr(of: checked)
             do {
                 var outcome = try await redeem(checked, context, opening: session(amr), nil, turn, &admission)

@@ -27,7 +27,8 @@ public struct SignInGrant<F: Factor>: Grant {
 
     /// Prepares everything that may fail, signs in, and mints the tokens.
     public func redeem(_ request: TokenRequest) async throws -> TokenResponse {
-        let new = try await NewSignIn(request, issuer: issuer)
+        let new = try await NewSignIn(
+            request, isRepeatable: signIn.factor.isRepeatable(request.form, request.context), issuer: issuer)
         let presented = signIn.factor.read(request.form, request.context)
         return try new.respond(
             try await signIn.verify(

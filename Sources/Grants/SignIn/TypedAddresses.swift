@@ -19,7 +19,7 @@ public struct TypedAddresses: Sendable, Equatable {
         let sends = takesPhones && !(realm.phones?.regions.isEmpty ?? true)
         self.init(
             takesMail: takesMail,
-            channels: sends ? [Channel.sms, .voice, .whatsapp].filter(realm.channels.contains) : [],
+            channels: sends ? Channel.phones.filter(realm.channels.contains) : [],
             phones: realm.phones, rules: realm.addressRules, app: realm.app?.slug)
     }
 

@@ -39,7 +39,12 @@ public struct RefreshToken: Sendable, Equatable {
 
     /// The first token of a family, with a random secret.
     public static func first(realm: UUIDValue, session: UUIDValue, keyring: Keyring) -> RefreshToken {
-        RefreshToken(realm: realm, session: session, generation: 0, secret: randomBytes(32), key: keyring.newest)
+        first(realm: realm, session: session, secret: randomBytes(32), key: keyring.newest)
+    }
+
+    /// The first token of a family. - Parameter secret: 32 bytes, random or derived from what only its owner sent.
+    static func first(realm: UUIDValue, session: UUIDValue, secret: [UInt8], key: ServerKey) -> RefreshToken {
+        RefreshToken(realm: realm, session: session, generation: 0, secret: secret, key: key)
     }
 
     /// Reads a presented token and checks its tag; `nil` for anything this server did not issue for the realm.

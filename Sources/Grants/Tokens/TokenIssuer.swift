@@ -52,6 +52,8 @@ public struct TokenResponse: Sendable, Equatable {
     let isBound: Bool
     /// The client's next nonce, for the field `DPoP-Nonce` (RFC 9449 §8.2).
     public internal(set) var nonce: String?
+    /// Whether the same sign-in was answered a moment ago, with the same session.
+    public internal(set) var isRepeated = false
 
     /// The JSON body.
     public var json: [UInt8] {

@@ -53,7 +53,7 @@ extension SignInTransaction {
     /// The form of this step, judged. Changes what the next page shows, and nothing else.
     /// - Parameter form: with `tx` and `action`; anything but the fields of the step makes it invalid.
     mutating func move(_ form: FormParameters, _ rules: SignInRules) throws(InvalidForm) -> SignInMove {
-        guard let action = form["action"].flatMap(SignInAction.init) else { throw InvalidForm() }
+        guard let action = form["action"].flatMap(SignInAction.init(named:)) else { throw InvalidForm() }
         for field in SignInStep.allFields.subtracting(step.fields) where form[field] != nil { throw InvalidForm() }
         (fault, faultField, report) = (nil, nil, nil)
         if action == .cancel, step.page.canBeCancelled { return .deny }

@@ -48,6 +48,8 @@ struct SignInTransaction: Sendable, Equatable {
     var addresses: UInt8 = 0
     /// Wrong codes for the present handle.
     var wrongCodes: UInt8 = 0
+    /// How often the request was answered before this page. So the form of the page is none that was sent before.
+    var answers: UInt8 = 0
     /// Facts that a later step needs.
     var facts: Facts = []
 
@@ -101,6 +103,12 @@ struct SignInTransaction: Sendable, Equatable {
     mutating func arrive(at step: SignInStep) {
         if self.step != step { report = nil }
         self.step = step
+    }
+
+    /// The request was answered: the page says who is signed in, and asks whether to go on.
+    mutating func askAgain() {
+        step = .continueAs
+        answers &+= 1
     }
 
     /// The field that the fault is about.
@@ -169,6 +177,7 @@ struct SignInTransaction: Sendable, Equatable {
         sentAt = reader.take(4).flatMap { $0.bigEndianInteger(as: UInt32.self) } ?? 0
         profile = TypedProfile(
             first: reader.text() ?? "", last: reader.text() ?? "", acceptsTerms: reader.byte() == 1)
+        answers = reader.byte() ?? 0
     }
 
     /// The value of `tx`.
@@ -211,7 +220,7 @@ struct SignInTransaction: Sendable, Equatable {
         let profile = asksNames && hasRoom ? profile : TypedProfile()
         append(profile.first.utf8)
         append(profile.last.utf8)
-        fields.append(profile.acceptsTerms ? 1 : 0)
+        fields += [profile.acceptsTerms ? 1 : 0, answers]
         fields += [UInt8](repeating: 0, count: (Self.unit - fields.count % Self.unit) % Self.unit)
         return fields
     }

@@ -45,7 +45,7 @@ struct SignOutPages: Sendable {
         guard question.browser == browser else { return pages.errorPage(.foreignForm, exchange) }
         guard Int64(parts.clock()) < question.expiresAt else { return try ask(SignOutRequest(), exchange) }
         let client = question.client.flatMap { exchange.realm.clients[$0] }
-        switch form["action"].flatMap(SignInAction.init) {
+        switch form["action"].flatMap(SignInAction.init(rawValue:)) {
         case .cancel: return done(client, exchange, isSignedOut: false, uiLocales: [question.language])
         case .continue:
             try await parts.signOut.confirm(

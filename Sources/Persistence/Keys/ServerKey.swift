@@ -15,6 +15,8 @@ public struct ServerKey: Sendable, Redacted {
         case refreshTag
         /// The authenticity of a nonce for proofs of possession.
         case dpopNonce
+        /// The session of a request that may come again, when its answer was lost.
+        case signIn
 
         /// What the subkey is derived with; never to be changed.
         fileprivate var label: String {
@@ -23,6 +25,7 @@ public struct ServerKey: Sendable, Redacted {
             case .refreshSuccessor: "refresh derive"
             case .refreshTag: "refresh tag"
             case .dpopNonce: "dpop nonce"
+            case .signIn: "sign-in"
             }
         }
     }

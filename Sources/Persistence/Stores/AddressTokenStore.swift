@@ -66,13 +66,15 @@ public struct AddressTokenStore: Sendable {
         _ presented: AuthorizationCodeStore.Presented, session: UUIDValue, tokenSalt: [UInt8], source: String,
         permits: PermitRequest
     ) async throws(StoreError) -> (Outcome?, PermitVerdict) {
+        let caller = Caller(
+            realm: presented.realm, client: presented.client, permission: AuthorizationCodeStore.permission,
+            source: source, proof: presented.proof)
         let code: Arguments = [
-            "realm": presented.realm, "client": presented.client, "code_hash": presented.codeHash,
+            "session": session, "token_salt": tokenSalt, "code_hash": presented.codeHash,
             "redirect_uri": presented.redirectURI, "challenge": presented.codeChallenge,
-            "resource": presented.resources, "session": session, "token_salt": tokenSalt, "source": source,
-            "proof": presented.proof?.asText(in: presented.realm),
+            "resource": presented.resources,
         ]
-        return try await database.one(Self.calls.redeem, code + permits.arguments)
+        return try await database.one(Self.calls.redeem, caller.arguments + permits.arguments + code)
     }
 
     /// - Returns: `nil` when the token has expired or was revoked.
@@ -82,7 +84,7 @@ public struct AddressTokenStore: Sendable {
     ) async throws(StoreError) -> Live? {
         guard let proof else { return try await database.first(Self.calls.live, ["realm": realm, "session": session]) }
         return try await database.first(
-            Self.calls.liveByProof, ["realm": realm, "proof": proof.asText(in: realm), "session": session])
+            Self.calls.liveByProof, ["realm": realm] + proof.arguments(in: realm) + ["session": session])
     }
 
     /// Ends the access token of a client.
@@ -96,9 +98,9 @@ extension AddressTokenStore {
         let redeem = FunctionCall<(Outcome?, PermitVerdict)>(
             "redeem_address_code",
             [
-                "realm", "client", "code_hash", "redirect_uri", "challenge", "resource", "session", "token_salt",
-                .sourceWithProof,
-            ] + PermitRequest.arguments, effect: .idempotent
+                Caller.argument, PermitRequest.argument, "session", "token_salt", "code_hash", "redirect_uri",
+                "challenge", "resource",
+            ], effect: .idempotent
         ) { columns in
             let outcome = columns("outcome", String.self), reason = columns("reason", String?.self)
             let redeemed = columns.record { (row) throws(StoreError) in
@@ -117,7 +119,7 @@ extension AddressTokenStore {
         let live = FunctionCall<Live>(
             "introspect_address", ["realm", "session"], effect: .readOnly, record: live)
         let liveByProof = FunctionCall<Live>(
-            "introspect_address_by_proof", [.realmWithProof, "session"], effect: .idempotent, record: live)
+            "introspect_address_by_proof", ["realm", ProofUse.argument, "session"], effect: .idempotent, record: live)
 
         private static func live(_ row: inout RecordReader) throws(StoreError) -> Live {
             Live(

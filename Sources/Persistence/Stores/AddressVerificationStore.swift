@@ -49,15 +49,8 @@ public struct AddressVerificationStore: Sendable {
             self.message = message
         }
 
-        var arguments: Arguments {
-            [
-                "realm": request.realm, "id": UUIDValue(bytes: request.id),
-                "resend_of": request.resendOf.flatMap { UUIDValue(bytes: $0) }, "address": request.address,
-                "address_key": request.addressKey, "sealed": sealedAddress, "channel": request.channel?.rawValue,
-                "region": request.region, "client": request.client, "app": request.app, "source": request.source,
-                "locale": request.locale, "page_origin": request.pageOrigin, "lifetime": request.lifetime,
-                "sends": request.sends, "salt": salt, "keyed": keyed,
-            ] + message.arguments
+        func arguments(_ permits: PermitRequest) -> Arguments {
+            request.arguments(permits) + ["sealed": sealedAddress, "salt": salt, "keyed": keyed] + message.arguments
         }
     }
 
@@ -101,10 +94,10 @@ public struct AddressVerificationStore: Sendable {
         }
 
         var arguments: Arguments {
-            [
+            let proof: Arguments = [
                 "realm": realm, "client": client, "id": id, "address_key": addressKey, "subject": subject, "acr": acr,
-                "request": request.json, "source": source,
             ]
+            return proof + Optional(request).arguments + ["source": source]
         }
     }
 
@@ -124,11 +117,7 @@ public struct AddressVerificationStore: Sendable {
     ) async throws(StoreError) -> (Begun?, PermitVerdict) {
         try await database.one(
             Self.calls.begin,
-            beginning.arguments + Browser.arguments(browser) + Self.arguments(brake) + permits.arguments)
-    }
-
-    private static func arguments(_ brake: Budget?) -> Arguments {
-        ["brake_permits": brake?.permits, "brake_per": brake?.per, "brake_burst": brake?.burst]
+            beginning.arguments(permits) + Browser.arguments(browser) + brake.arguments)
     }
 
     /// Counts the try, compares, and stores the authorization code when it is right.
@@ -140,7 +129,7 @@ public struct AddressVerificationStore: Sendable {
     ) async throws(StoreError) -> (Proved?, PermitVerdict) {
         try await database.one(
             Self.calls.prove,
-            proof.arguments + ["keyed": keyed, "amr": amr] + Self.arguments(brake) + permits.arguments)
+            proof.arguments + ["keyed": keyed, "amr": amr] + permits.arguments + brake.arguments)
     }
 
     /// Stores the authorization code for an address that the browser's user has proven lately.
@@ -157,13 +146,8 @@ extension AddressVerificationStore {
     struct Calls: Sendable {
         let begin = FunctionCall<(Begun?, PermitVerdict)>(
             "begin_address_verification",
-            [
-                "realm", "id", "resend_of", "address", "address_key", "sealed", "channel", "region", "client", "app",
-                Argument("source", of: ["source", "locale", "page_origin"]) {
-                    "postern.requested_in(\($0[0]), \($0[1]), \($0[2]))"
-                }, "lifetime", "sends", "salt", "keyed", "cookie_hash", "host", "max_age",
-            ] + SealedMessage.arguments + PermitRequest.arguments + ["brake_permits", "brake_per", "brake_burst"],
-            effect: .once
+            SignInRequestStore.Request.arguments + ["sealed", "salt", "keyed"] + SealedMessage.arguments
+                + ["cookie_hash", "host", "max_age", Budget.brake], effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self), id = columns("id", UUIDValue.self)
             return columns.limited { (row) throws(StoreError) in
@@ -176,8 +160,10 @@ extension AddressVerificationStore {
         }
         let prove = FunctionCall<(Proved?, PermitVerdict)>(
             "prove_address",
-            ["realm", "client", "id", "address_key", "keyed", "subject", "amr", "acr", requestArgument, "source"]
-                + PermitRequest.arguments + ["brake_permits", "brake_per", "brake_burst"], effect: .once
+            [
+                "realm", "client", "id", "address_key", "keyed", "subject", "amr", "acr",
+                AuthorizationCodeRequest.argument, "source", PermitRequest.argument, Budget.brake,
+            ], effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self), reason = columns("reason", String?.self)
             let wrong = columns("compared", Int.self)
@@ -192,11 +178,8 @@ extension AddressVerificationStore {
             "share_address",
             [
                 "realm", "client", "id", "cookie_hash", "host", "address_key", "max_age", "sealed", "subject", "acr",
-                requestArgument, "source",
+                AuthorizationCodeRequest.argument, "source",
             ], effect: .once)
     }
     static let calls = Calls()
-
-    /// The authorization request, as `postern.answer_request` takes it.
-    private static let requestArgument = Argument("request", of: ["request"]) { "\($0[0])::text::jsonb" }
 }

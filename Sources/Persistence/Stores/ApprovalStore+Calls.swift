@@ -1,7 +1,7 @@
 extension ApprovalStore {
     struct Calls: Sendable {
         let ask = FunctionCall<(Asked?, PermitVerdict)>(
-            "ask_approval", Request.arguments + PermitRequest.arguments, effect: .once
+            "ask_approval", Request.arguments, effect: .once
         ) { columns in
             let event = columns("event_id", Int?.self)
             let askedAt = columns("asked_at", Double?.self), expiresAt = columns("expires_at", Double?.self)
@@ -17,7 +17,7 @@ extension ApprovalStore {
             (resolved: try row("resolved"), realm: try row("last_realm"))
         }
         let inbox = FunctionCall<(Looked?, PermitVerdict)>(
-            "approval_inbox", [.realmWithProof] + PermitRequest.arguments, effect: .once
+            "approval_inbox", ["realm", ProofUse.argument, PermitRequest.argument], effect: .once
         ) { columns in
             let user = columns("user_id", UUIDValue?.self), list = columns("approvals", String?.self)
             let probation = columns("probation_until", Double?.self), quiet = columns("quiet_until", Double?.self)
@@ -33,8 +33,8 @@ extension ApprovalStore {
             "answer_approval",
             [
                 "realm", "approval", "thumbprint", "decision", "client_id", "event", "binding_message", "challenge",
-                "match_number", "source",
-            ] + PermitRequest.arguments, effect: .once
+                "match_number", "source", PermitRequest.argument,
+            ], effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self), decision = columns("decision", String?.self)
             let decidedAt = columns("decided_at", Double?.self)
@@ -51,9 +51,8 @@ extension ApprovalStore {
         }
         let redeem = FunctionCall<(Polled?, PermitVerdict)>(
             "redeem_authentication",
-            ["realm", "client", "permission", "id", "expires"] + NewSession.arguments + PermitRequest.arguments
-                + SecondFactorProof.arguments,
-            effect: .once, returns: Polled.columns)
+            NewSession.signInArguments + ["id", "expires", SecondFactorProof.argument], effect: .once,
+            returns: Polled.columns)
         let event = FunctionCall<Event>(
             "approval_event", ["realm", "client", "event_id", "hint"], effect: .readOnly
         ) { (row) throws(StoreError) in

@@ -48,7 +48,7 @@ extension ApprovalStore {
         realm: UUIDValue, proof: ProofUse, permits: PermitRequest
     ) async throws(StoreError) -> (Looked?, PermitVerdict) {
         try await database.one(
-            Self.calls.inbox, ["realm": realm, "proof": proof.asText(in: realm)] + permits.arguments)
+            Self.calls.inbox, ["realm": realm] + proof.arguments(in: realm) + permits.arguments)
     }
 
     /// What a device signed.

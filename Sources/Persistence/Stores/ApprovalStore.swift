@@ -62,18 +62,18 @@ public struct ApprovalStore: Sendable {
         }
 
         static let arguments: [Argument] = [
-            "realm", "id", "client", "hint", "event", "binding_message", "match_number", "challenge", "is_event",
-            "shows_source", "ip", .sourceWithProof, "lifetime", "hint_session",
+            "realm", ProofUse.argument, PermitRequest.argument, "id", "client", "hint", "event", "binding_message",
+            "match_number", "challenge", "is_event", "shows_source", "ip", "source", "lifetime", "hint_session",
         ]
 
-        var arguments: Arguments {
-            [
-                "realm": realm, "id": id, "client": client, "hint": hint, "event": event,
-                "binding_message": bindingMessage, "match_number": matchNumber, "challenge": challenge,
-                "is_event": isEvent, "shows_source": showsSource, "ip": ip, "source": source,
-                "proof": proof?.asText(in: realm), "lifetime": lifetime,
+        func arguments(_ permits: PermitRequest) -> Arguments {
+            let request: Arguments = [
+                "id": id, "client": client, "hint": hint, "event": event, "binding_message": bindingMessage,
+                "match_number": matchNumber, "challenge": challenge, "is_event": isEvent,
+                "shows_source": showsSource, "ip": ip, "source": source, "lifetime": lifetime,
                 "hint_session": hintSession,
             ]
+            return ["realm": realm] + proof.arguments(in: realm) + permits.arguments + request
         }
     }
 
@@ -99,7 +99,7 @@ public struct ApprovalStore: Sendable {
 
     /// Records a request. The same work for every hint.
     public func ask(_ request: Request, permits: PermitRequest) async throws(StoreError) -> (Asked?, PermitVerdict) {
-        try await database.one(Self.calls.ask, request.arguments + permits.arguments)
+        try await database.one(Self.calls.ask, request.arguments(permits))
     }
 
     /// Finds out whom the next requests mean, and whether that person's devices show them.
@@ -127,20 +127,15 @@ public struct ApprovalStore: Sendable {
         case decided(SignInOutcome)
 
         static func columns(_ columns: inout Columns) -> RowDecoder<(Self?, PermitVerdict)> {
-            let outcome = columns("outcome", String.self), authTime = columns("auth_time", Double?.self)
-            let signIn = SignInOutcome.columnsWithSecondFactor(&columns)
+            let outcome = columns("outcome", String.self), signIn = SignInOutcome.columns(&columns)
             return columns.limited { (row) throws(StoreError) in
                 switch try row[outcome] {
-                case "pending": return .pending
-                case "slow_down": return .slowDown
-                case "denied": return .denied
-                case "expired": return .expired
-                case "busy": return .busy
-                default:
-                    let decided = try signIn(row)
-                    guard case .signedIn(let user, let now, let end, _) = decided else { return .decided(decided) }
-                    return .decided(
-                        .signedIn(user: user, now: now, sessionExpiresAt: end, authTime: try row[authTime]))
+                case "pending": .pending
+                case "slow_down": .slowDown
+                case "denied": .denied
+                case "expired": .expired
+                case "busy": .busy
+                default: .decided(try signIn(row))
                 }
             }
         }
@@ -158,11 +153,10 @@ public struct ApprovalStore: Sendable {
         realm: UUIDValue, client: UUIDValue, permission: String, id: UUIDValue, expiresAt: Double, session: NewSession,
         permits: PermitRequest, secondFactor: SecondFactorProof?
     ) async throws(StoreError) -> (Polled?, PermitVerdict) {
-        let poll: Arguments = [
-            "realm": realm, "client": client, "permission": permission, "id": id, "expires": expiresAt,
-        ]
-        return try await database.one(
-            Self.calls.redeem, poll + session.arguments(in: realm) + permits.arguments + secondFactor.arguments)
+        try await database.one(
+            Self.calls.redeem,
+            session.arguments(realm: realm, client: client, permission: permission, permits: permits)
+                + ["id": id, "expires": expiresAt] + secondFactor.arguments)
     }
 
     /// A request under a number (Cotter's wire). Times are seconds since the epoch.

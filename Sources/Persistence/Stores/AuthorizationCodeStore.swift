@@ -77,18 +77,18 @@ public struct AuthorizationCodeStore: Sendable {
         _ presented: Presented, session: NewSession, permits: PermitRequest
     ) async throws(StoreError) -> (Outcome?, PermitVerdict) {
         let code: Arguments = [
-            "realm": presented.realm, "client": presented.client, "code_hash": presented.codeHash,
-            "redirect_uri": presented.redirectURI, "challenge": presented.codeChallenge,
-            "resource": presented.resources,
+            "code_hash": presented.codeHash, "redirect_uri": presented.redirectURI,
+            "challenge": presented.codeChallenge, "resource": presented.resources,
         ]
-        let opened: Arguments = [
-            "session": session.id, "token_salt": session.tokenSalt, "refresh_hash": session.refreshHash,
-            "access_lifetime": session.accessTokenLifetime, "refresh_lifetime": session.refreshTokenLifetime,
-            "source": session.source, "user_agent": session.userAgent, "app": session.app,
-            "proof": session.proof?.asText(in: presented.realm), "server_key": session.serverKey,
-        ]
-        return try await database.one(Self.calls.redeem, code + opened + permits.arguments)
+        return try await database.one(
+            Self.calls.redeem,
+            session.arguments(
+                realm: presented.realm, client: presented.client, permission: Self.permission, permits: permits)
+                + code)
     }
+
+    /// That the client needs.
+    static let permission = "gt:authorization_code"
 
     /// What came of a request that is to be stored.
     public enum Pushed: Sendable {
@@ -109,10 +109,10 @@ public struct AuthorizationCodeStore: Sendable {
         proof: ProofUse?, permits: PermitRequest
     ) async throws(StoreError) -> (Pushed?, PermitVerdict) {
         let request: Arguments = [
-            "realm": realm, "proof": proof?.asText(in: realm), "id_hash": idHash, "client": client, "source": source,
-            "sealed": sealed, "lifetime": lifetime,
+            "id_hash": idHash, "client": client, "source": source, "sealed": sealed, "lifetime": lifetime,
         ]
-        return try await database.one(Self.calls.push, request + permits.arguments)
+        return try await database.one(
+            Self.calls.push, ["realm": realm] + proof.arguments(in: realm) + permits.arguments + request)
     }
 
     /// The sealed request; `nil` when it is unknown, another client's, late or used.
@@ -134,10 +134,8 @@ extension AuthorizationCodeStore {
     struct Calls: Sendable {
         let redeem = FunctionCall<(Outcome?, PermitVerdict)>(
             "redeem_authorization_code",
-            [
-                "realm", "client", "code_hash", "redirect_uri", "challenge", "resource", "session", "token_salt",
-                "refresh_hash", "access_lifetime", "refresh_lifetime", NewSession.sourceArgument, "server_key",
-            ] + PermitRequest.arguments, effect: .idempotent
+            NewSession.signInArguments + ["code_hash", "redirect_uri", "challenge", "resource"],
+            effect: .idempotent
         ) { columns in
             let outcome = columns("outcome", String.self), reason = columns("reason", String?.self)
             let redeemed = columns.record { (row) throws(StoreError) in
@@ -157,8 +155,9 @@ extension AuthorizationCodeStore {
         }
         let push = FunctionCall<(Pushed?, PermitVerdict)>(
             "push_request",
-            [.realmWithProof, "id_hash", "client", "source", "sealed", "lifetime"] + PermitRequest.arguments,
-            effect: .once
+            [
+                "realm", ProofUse.argument, PermitRequest.argument, "id_hash", "client", "source", "sealed", "lifetime",
+            ], effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self), wait = columns("retry_after", Double?.self)
             return columns.limited { (row) throws(StoreError) in

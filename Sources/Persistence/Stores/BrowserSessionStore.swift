@@ -52,8 +52,7 @@ public struct BrowserSessionStore: Sendable {
         realm: UUIDValue, cookieHash: [UInt8], host: String, request: AuthorizationCodeRequest?
     ) async throws(StoreError) -> Standing {
         try await database.one(
-            Self.calls.answer,
-            ["realm": realm, "cookie_hash": cookieHash, "host": host, "request": request?.json])
+            Self.calls.answer, ["realm": realm, "cookie_hash": cookieHash, "host": host] + request.arguments)
     }
 
     /// Whose browser session a cookie names or named, live or ended: the account knows this browser.
@@ -73,10 +72,10 @@ public struct BrowserSessionStore: Sendable {
         realm: UUIDValue, client: UUIDValue, handle: [UInt8], firstName: String?, lastName: String?,
         session: NewSession
     ) async throws(StoreError) -> SignInOutcome {
-        let names: Arguments = [
-            "realm": realm, "client": client, "handle": handle, "first": firstName, "last": lastName,
-        ]
-        return try await database.one(Self.calls.register, names + session.arguments(in: realm))
+        try await database.one(
+            Self.calls.register,
+            session.caller(realm: realm, client: client, permission: AuthorizationCodeStore.permission).arguments
+                + session.arguments + ["handle": handle, "first": firstName, "last": lastName])
     }
 
     /// Ends a browser session, and the sessions opened through it that lack `offline_access`.
@@ -101,8 +100,7 @@ extension BrowserSessionStore {
     struct Calls: Sendable {
         let answer = FunctionCall<Standing>(
             "continue_browser_session",
-            ["realm", "cookie_hash", "host", Argument("request", of: ["request"]) { "\($0[0])::text::jsonb" }],
-            effect: .once
+            ["realm", "cookie_hash", "host", AuthorizationCodeRequest.argument], effect: .once
         ) { columns in
             let outcome = columns("outcome", PageOutcome.self), session = columns("session", UUIDValue?.self)
             let isCookieDue = columns("cookie_due", Bool.self)
@@ -130,8 +128,8 @@ extension BrowserSessionStore {
         }
         let register = FunctionCall<SignInOutcome>(
             "register_on_page",
-            ["realm", "client", "handle", "first", "last"] + NewSession.pageArguments, effect: .once,
-            returns: SignInOutcome.columnsOnPageWithoutSecondFactor)
+            [Caller.argument, NewSession.pageArgument, "handle", "first", "last"], effect: .once,
+            returns: SignInOutcome.columns)
         let signOut = FunctionCall<(isSignedOut: Bool, user: UUIDValue?)>(
             "sign_out_browser",
             ["realm", "cookie_hash", "host", "hint_session", "hint_user", "confirmed", "source"], effect: .idempotent

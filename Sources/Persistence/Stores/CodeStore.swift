@@ -9,6 +9,21 @@ public struct Budget: Sendable, Equatable {
         self.per = per
         self.burst = burst
     }
+
+    /// The realm's limit of wrong codes.
+    static let brake = Argument.row(
+        "brake", as: "budget",
+        [
+            .value("permits", from: "brake_permits"), .value("per", from: "brake_per"),
+            .value("burst", from: "brake_burst"),
+        ])
+}
+
+extension Budget? {
+    /// For ``Budget/brake``; `nil` while the limit is only watched.
+    var arguments: Arguments {
+        ["brake_permits": self?.permits, "brake_per": self?.per, "brake_burst": self?.burst]
+    }
 }
 
 /// Codes from the mailbox, presented at the token endpoint.
@@ -48,17 +63,14 @@ public struct CodeStore: Sendable {
         session: NewSession, permits: PermitRequest, failures: Budget, brake: Budget?,
         secondFactor: SecondFactorProof? = nil
     ) async throws(StoreError) -> (Outcome?, PermitVerdict) {
-        let code: Arguments = [
-            "realm": realm, "client": client, "permission": permission, "address_key": addressKey, "handle": handle,
-            "keyed": keyed,
-        ]
+        let code: Arguments = ["address_key": addressKey, "handle": handle, "keyed": keyed]
         let limits: Arguments = [
             "failure_permits": failures.permits, "failure_per": failures.per, "failure_burst": failures.burst,
-            "brake_permits": brake?.permits, "brake_per": brake?.per, "brake_burst": brake?.burst,
         ]
         return try await database.one(
             session.page == nil ? Self.calls.redeem : Self.calls.redeemOnPage,
-            code + session.arguments(in: realm) + permits.arguments + limits + secondFactor.arguments)
+            session.arguments(realm: realm, client: client, permission: permission, permits: permits) + code + limits
+                + brake.arguments + secondFactor.arguments)
     }
 
     /// Counts codes of a realm that were compared and wrong. - Parameter enforced: only for the audit log.
@@ -76,25 +88,29 @@ public struct CodeStore: Sendable {
 
 extension CodeStore {
     struct Calls: Sendable {
-        let redeem = redeemCall("redeem_code", NewSession.arguments, SignInOutcome.columnsWithSecondFactor)
-        let redeemOnPage = redeemCall(
-            "redeem_code_on_page", NewSession.pageArguments, SignInOutcome.columnsOnPage)
+        let redeem = redeemCall("redeem_code", NewSession.signInArguments)
+        let redeemOnPage = redeemCall("redeem_code_on_page", NewSession.signInOnPageArguments)
         let reportWrong = FunctionCall<Bool?>(
             "report_wrong_codes", ["realm", "wrong", "permits", "per", "burst", "enforced"], effect: .once)
     }
     static let calls = Calls()
 
+    private static let failures = Argument.row(
+        "failures", as: "budget",
+        [
+            .value("permits", from: "failure_permits"), .value("per", from: "failure_per"),
+            .value("burst", from: "failure_burst"),
+        ])
+
     private static func redeemCall(
-        _ name: String, _ session: [Argument], _ signIn: @escaping (inout Columns) -> RowDecoder<SignInOutcome>
+        _ name: String, _ signIn: [Argument]
     ) -> FunctionCall<(Outcome?, PermitVerdict)> {
         FunctionCall<(Outcome?, PermitVerdict)>(
             "redeem_code", named: name,
-            ["realm", "client", "permission", "address_key", "handle", "keyed"] + session + PermitRequest.arguments + [
-                "failure_permits", "failure_per", "failure_burst", "brake_permits", "brake_per", "brake_burst",
-            ] + SecondFactorProof.arguments,
+            signIn + ["address_key", "handle", "keyed", failures, Budget.brake, SecondFactorProof.argument],
             effect: .once,
             returns: { columns in
-                let outcome = columns("outcome", String.self), signIn = signIn(&columns)
+                let outcome = columns("outcome", String.self), signIn = SignInOutcome.columns(&columns)
                 let wrong = columns("compared", Int.self)
                 return columns.limited { (row) throws(StoreError) in
                     try row[outcome] == "busy" ? .busy : .decided(try signIn(row), wrong: try row[wrong])

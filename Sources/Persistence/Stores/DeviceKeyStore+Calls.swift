@@ -1,7 +1,8 @@
 extension DeviceKeyStore {
     struct Calls: Sendable {
         let add = FunctionCall<Added>(
-            "add_device", [.realmWithProof, "session", "public_key", "display_name", "push_handle", "source"],
+            "add_device",
+            ["realm", ProofUse.argument, "session", "public_key", "display_name", "push_handle", "source"],
             effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self), id = columns("id", UUIDValue?.self)
@@ -25,8 +26,10 @@ extension DeviceKeyStore {
         let remove = FunctionCall<Bool>("remove_own_device", ["realm", "session", "id", "source"], effect: .once)
         let call = FunctionCall<(OwnCall?, PermitVerdict)>(
             "call_of_device",
-            [.realmWithProof, "id", "display_name", "push_handle", "clear_push", "remove", "source"]
-                + PermitRequest.arguments, effect: .once
+            [
+                "realm", ProofUse.argument, PermitRequest.argument, "id", "display_name", "push_handle", "clear_push",
+                "remove", "source",
+            ], effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self), id = columns("id", UUIDValue?.self)
             let listed = columns.record(Listed.columns)
@@ -57,17 +60,9 @@ extension DeviceKeyStore {
                 }
             }
         }
-        let redeem = FunctionCall<(SignInOutcome??, PermitVerdict)>(
-            "redeem_device",
-            ["realm", "client", "permission", "nonce"] + NewSession.arguments + PermitRequest.arguments
-                + SecondFactorProof.arguments, effect: .once
-        ) { columns in
-            let outcome = columns("outcome", String.self)
-            let signIn = SignInOutcome.columnsWithSecondFactor(&columns)
-            return columns.limited { (row) throws(StoreError) -> SignInOutcome? in
-                try row[outcome] == "busy" ? nil : try signIn(row)
-            }
-        }
+        let redeem = FunctionCall(
+            "redeem_device", NewSession.signInArguments + ["nonce", SecondFactorProof.argument], effect: .once,
+            returns: SignInOutcome.limitedColumns)
     }
     static let calls = Calls()
 }

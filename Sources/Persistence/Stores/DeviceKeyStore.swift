@@ -56,12 +56,11 @@ public struct DeviceKeyStore: Sendable {
         realm: UUIDValue, proof: ProofUse, session: UUIDValue, publicKey: [UInt8], displayName: String?,
         pushHandle: [UInt8]?, source: String
     ) async throws(StoreError) -> Added {
-        try await database.one(
-            Self.calls.add,
-            [
-                "realm": realm, "proof": proof.asText(in: realm), "session": session, "public_key": publicKey,
-                "display_name": displayName, "push_handle": pushHandle, "source": source,
-            ])
+        let device: Arguments = [
+            "session": session, "public_key": publicKey, "display_name": displayName, "push_handle": pushHandle,
+            "source": source,
+        ]
+        return try await database.one(Self.calls.add, ["realm": realm] + proof.arguments(in: realm) + device)
     }
 
     /// The user's devices, newest first.
@@ -107,10 +106,11 @@ public struct DeviceKeyStore: Sendable {
         clearsPushHandle: Bool, removes: Bool, source: String, permits: PermitRequest
     ) async throws(StoreError) -> (OwnCall?, PermitVerdict) {
         let call: Arguments = [
-            "realm": realm, "proof": proof.asText(in: realm), "id": id, "display_name": displayName,
-            "push_handle": pushHandle, "clear_push": clearsPushHandle, "remove": removes, "source": source,
+            "id": id, "display_name": displayName, "push_handle": pushHandle, "clear_push": clearsPushHandle,
+            "remove": removes, "source": source,
         ]
-        return try await database.one(Self.calls.call, call + permits.arguments)
+        return try await database.one(
+            Self.calls.call, ["realm": realm] + proof.arguments(in: realm) + permits.arguments + call)
     }
 
     /// What came of an adoption.
@@ -162,10 +162,9 @@ public struct DeviceKeyStore: Sendable {
         realm: UUIDValue, client: UUIDValue, permission: String, nonce: ProofUse, session: NewSession,
         permits: PermitRequest, secondFactor: SecondFactorProof? = nil
     ) async throws(StoreError) -> (SignInOutcome??, PermitVerdict) {
-        let device: Arguments = [
-            "realm": realm, "client": client, "permission": permission, "nonce": nonce.packed,
-        ]
-        return try await database.one(
-            Self.calls.redeem, device + session.arguments(in: realm) + permits.arguments + secondFactor.arguments)
+        try await database.one(
+            Self.calls.redeem,
+            session.arguments(realm: realm, client: client, permission: permission, permits: permits)
+                + ["nonce": nonce.packed] + secondFactor.arguments)
     }
 }

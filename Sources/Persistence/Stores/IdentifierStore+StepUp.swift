@@ -12,10 +12,11 @@ extension IdentifierStore {
             realm: UUIDValue, cookieHash: [UInt8], newCookieHash: [UInt8], host: String, handle: [UInt8],
             keyed: [[UInt8]], amr: [String], request: AuthorizationCodeRequest, source: String
         ) {
-            arguments = [
+            let proof: Arguments = [
                 "realm": realm, "cookie_hash": cookieHash, "new_cookie_hash": newCookieHash, "host": host,
-                "handle": handle, "keyed": keyed, "amr": amr, "request": request.json, "source": source,
+                "handle": handle, "keyed": keyed, "amr": amr,
             ]
+            arguments = proof + Optional(request).arguments + ["source": source]
         }
     }
 

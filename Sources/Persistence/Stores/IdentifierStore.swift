@@ -41,14 +41,8 @@ public struct IdentifierStore: Sendable {
             self.message = message
         }
 
-        var arguments: Arguments {
-            [
-                "realm": request.realm, "user": user, "id": request.id, "resend_of": request.resendOf,
-                "email": request.address, "address_key": request.addressKey, "channel": request.channel?.rawValue,
-                "region": request.region, "client": request.client, "app": request.app, "source": request.source,
-                "locale": request.locale, "page_origin": request.pageOrigin, "lifetime": request.lifetime,
-                "sends": request.sends, "salt": salt, "keyed": keyed,
-            ] + message.arguments
+        func arguments(_ permits: PermitRequest) -> Arguments {
+            request.arguments(permits) + ["user": user, "salt": salt, "keyed": keyed] + message.arguments
         }
     }
 
@@ -89,7 +83,7 @@ public struct IdentifierStore: Sendable {
     public func begin(
         _ beginning: Beginning, permits: PermitRequest
     ) async throws(StoreError) -> (Begun?, PermitVerdict) {
-        try await database.one(Self.calls.begin, beginning.arguments + permits.arguments)
+        try await database.one(Self.calls.begin, beginning.arguments(permits))
     }
 
     /// Counts the try, compares, consumes and adds. - Parameter keyed: HMAC of the code under each server key.
@@ -124,12 +118,7 @@ public struct IdentifierStore: Sendable {
         }
         let begin = FunctionCall<(Begun?, PermitVerdict)>(
             "begin_identifier",
-            [
-                "realm", "user", "id", "resend_of", "email", "address_key", "channel", "region", "client", "app",
-                Argument("source", of: ["source", "locale", "page_origin"]) {
-                    "postern.requested_in(\($0[0]), \($0[1]), \($0[2]))"
-                }, "lifetime", "sends", "salt", "keyed",
-            ] + SealedMessage.arguments + PermitRequest.arguments,
+            SignInRequestStore.Request.arguments + ["user", "salt", "keyed"] + SealedMessage.arguments,
             effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self), handle = columns("handle", [UInt8].self)
@@ -159,7 +148,7 @@ public struct IdentifierStore: Sendable {
             "prove_in_browser",
             [
                 "realm", "cookie_hash", "host", "new_cookie_hash", "handle", "keyed", "amr",
-                Argument("request", of: ["request"]) { "\($0[0])::text::jsonb" }, "source",
+                AuthorizationCodeRequest.argument, "source",
             ], effect: .once)
         let makePrimary = FunctionCall<Bool>("set_primary_identifier", ["realm", "session", "id"], effect: .idempotent)
         let remove = FunctionCall<Removal>(

@@ -49,16 +49,14 @@ public struct IdentityCodeStore: Sendable {
         _ presented: AuthorizationCodeStore.Presented, session: NewSession, permits: PermitRequest
     ) async throws(StoreError) -> (Outcome?, PermitVerdict) {
         let code: Arguments = [
-            "realm": presented.realm, "client": presented.client, "code_hash": presented.codeHash,
-            "redirect_uri": presented.redirectURI, "challenge": presented.codeChallenge,
+            "code_hash": presented.codeHash, "redirect_uri": presented.redirectURI,
+            "challenge": presented.codeChallenge,
         ]
-        let opened: Arguments = [
-            "session": session.id, "token_salt": session.tokenSalt, "refresh_hash": session.refreshHash,
-            "access_lifetime": session.accessTokenLifetime, "refresh_lifetime": session.refreshTokenLifetime,
-            "source": session.source, "user_agent": session.userAgent, "app": session.app,
-            "proof": session.proof?.asText(in: presented.realm), "server_key": session.serverKey,
-        ]
-        return try await database.one(Self.calls.redeem, code + opened + permits.arguments)
+        return try await database.one(
+            Self.calls.redeem,
+            session.arguments(
+                realm: presented.realm, client: presented.client, permission: AuthorizationCodeStore.permission,
+                permits: permits) + code)
     }
 
     /// What was proven for a session; `nil` for a session that no such code opened.
@@ -71,10 +69,7 @@ public struct IdentityCodeStore: Sendable {
     struct Calls: Sendable {
         let redeem = FunctionCall<(Outcome?, PermitVerdict)>(
             "redeem_identity_code",
-            [
-                "realm", "client", "code_hash", "redirect_uri", "challenge", "session", "token_salt", "refresh_hash",
-                "access_lifetime", "refresh_lifetime", NewSession.sourceArgument, "server_key",
-            ] + PermitRequest.arguments, effect: .idempotent
+            NewSession.signInArguments + ["code_hash", "redirect_uri", "challenge"], effect: .idempotent
         ) { columns in
             let outcome = columns("outcome", String.self), reason = columns("reason", String?.self)
             let redeemed = columns.record { (row) throws(StoreError) in

@@ -76,13 +76,11 @@ public struct MagicLinkStore: Sendable {
         realm: UUIDValue, client: UUIDValue, permission: String, user: UUIDValue, tokenHash: [UInt8], handle: [UInt8]?,
         session: NewSession, permits: PermitRequest, secondFactor: SecondFactorProof? = nil
     ) async throws(StoreError) -> (Outcome?, PermitVerdict) {
-        let link: Arguments = [
-            "realm": realm, "client": client, "permission": permission, "user": user, "token_hash": tokenHash,
-            "handle": handle,
-        ]
+        let link: Arguments = ["user": user, "token_hash": tokenHash, "handle": handle]
         return try await database.one(
             session.page == nil ? Self.calls.redeem : Self.calls.redeemOnPage,
-            link + session.arguments(in: realm) + permits.arguments + secondFactor.arguments)
+            session.arguments(realm: realm, client: client, permission: permission, permits: permits) + link
+                + secondFactor.arguments)
     }
 
     /// Returns the state of a handle's link. After a confirmation it opens the session, once, in the same statement.
@@ -97,10 +95,11 @@ public struct MagicLinkStore: Sendable {
         realm: UUIDValue, client: UUIDValue, permission: String, handle: [UInt8], session: NewSession,
         permits: PermitRequest, secondFactor: SecondFactorProof? = nil
     ) async throws(StoreError) -> (Outcome?, PermitVerdict) {
-        let poll: Arguments = ["realm": realm, "client": client, "permission": permission, "handle": handle]
+        let poll: Arguments = ["handle": handle]
         return try await database.one(
             session.page == nil ? Self.calls.poll : Self.calls.pollOnPage,
-            poll + session.arguments(in: realm) + permits.arguments + secondFactor.arguments)
+            session.arguments(realm: realm, client: client, permission: permission, permits: permits) + poll
+                + secondFactor.arguments)
     }
 }
 
@@ -109,7 +108,7 @@ extension MagicLinkStore.Confirmation: ColumnValue {}
 extension MagicLinkStore {
     struct Calls: Sendable {
         let page = FunctionCall<(Page?, PermitVerdict)>(
-            "link_page", ["realm", "user", "token_hash"] + PermitRequest.arguments, effect: .once
+            "link_page", ["realm", "user", "token_hash", PermitRequest.argument], effect: .once
         ) { columns in
             let origin = RequestOrigin.columns(&columns), ended = columns("ended", Confirmation?.self)
             return columns.limited { (row) throws(StoreError) in
@@ -118,45 +117,39 @@ extension MagicLinkStore {
             }
         }
         let confirm = FunctionCall<(Confirmation?, PermitVerdict)>(
-            "confirm_link", ["realm", "user", "token_hash", "number", "source"] + PermitRequest.arguments, effect: .once
+            "confirm_link", ["realm", "user", "token_hash", "number", "source", PermitRequest.argument], effect: .once
         ) { columns in
             let outcome = columns("outcome", Confirmation.self)
             return columns.limited { (row) throws(StoreError) in try row[outcome] }
         }
-        let redeem = redeemCall("redeem_link", NewSession.arguments, SignInOutcome.columnsWithSecondFactor)
-        let redeemOnPage = redeemCall("redeem_link_on_page", NewSession.pageArguments, SignInOutcome.columnsOnPage)
-        let poll = pollCall("poll_link", NewSession.arguments, SignInOutcome.columnsWithSecondFactor)
-        let pollOnPage = pollCall("poll_link_on_page", NewSession.pageArguments, SignInOutcome.columnsOnPage)
+        let redeem = redeemCall("redeem_link", NewSession.signInArguments)
+        let redeemOnPage = redeemCall("redeem_link_on_page", NewSession.signInOnPageArguments)
+        let poll = pollCall("poll_link", NewSession.signInArguments)
+        let pollOnPage = pollCall("poll_link_on_page", NewSession.signInOnPageArguments)
     }
     static let calls = Calls()
 
     private static func redeemCall(
-        _ name: String, _ session: [Argument], _ signIn: @escaping (inout Columns) -> RowDecoder<SignInOutcome>
+        _ name: String, _ signIn: [Argument]
     ) -> FunctionCall<(Outcome?, PermitVerdict)> {
         FunctionCall<(Outcome?, PermitVerdict)>(
             "redeem_link", named: name,
-            ["realm", "client", "permission", "user", "token_hash", "handle"] + session + PermitRequest.arguments
-                + SecondFactorProof.arguments,
-            effect: .once, returns: { Outcome.columns(&$0, signIn) })
+            signIn + ["user", "token_hash", "handle", SecondFactorProof.argument],
+            effect: .once, returns: Outcome.columns)
     }
 
     private static func pollCall(
-        _ name: String, _ session: [Argument], _ signIn: @escaping (inout Columns) -> RowDecoder<SignInOutcome>
+        _ name: String, _ signIn: [Argument]
     ) -> FunctionCall<(Outcome?, PermitVerdict)> {
         FunctionCall<(Outcome?, PermitVerdict)>(
-            "poll_link", named: name,
-            ["realm", "client", "permission", "handle"] + session + PermitRequest.arguments
-                + SecondFactorProof.arguments,
-            effect: .once, returns: { Outcome.columns(&$0, signIn) })
+            "poll_link", named: name, signIn + ["handle", SecondFactorProof.argument], effect: .once,
+            returns: Outcome.columns)
     }
 }
 
 extension MagicLinkStore.Outcome {
-    fileprivate static func columns(
-        _ columns: inout Columns, _ signIn: (inout Columns) -> RowDecoder<SignInOutcome>
-    ) -> RowDecoder<(Self?, PermitVerdict)> {
-        let outcome = columns("outcome", String.self)
-        let signIn = signIn(&columns)
+    fileprivate static func columns(_ columns: inout Columns) -> RowDecoder<(Self?, PermitVerdict)> {
+        let outcome = columns("outcome", String.self), signIn = SignInOutcome.columns(&columns)
         return columns.limited { (row) throws(StoreError) in
             switch try row[outcome] {
             case "pending": .pending

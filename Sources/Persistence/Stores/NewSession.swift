@@ -27,6 +27,8 @@ public struct NewSession: Sendable {
     public var proof: ProofUse?
     /// What `acr_values` of the request asked for; `nil`: nothing.
     public var context: Context?
+    /// Whether id, salt and hash are derived from the request: an identical one gets the session again.
+    public var isRepeatable = false
 
     /// The App on whose host the request came: its own switch counts.
     public var app: String?
@@ -65,27 +67,49 @@ public struct NewSession: Sendable {
         self.serverKey = serverKey
     }
 
-    /// What every function takes that opens a session. The user agent goes with the source, and so do the context that
-    /// was asked for, the App, the proof, and what a page opens.
-    static let arguments = arguments(
-        source: Argument("source", of: ["source", "user_agent", "acr", "level", "app", "proof"]) {
-            "postern.with_dpop_proof(postern.opened_for(\($0[0]), \($0[1]), \($0[2]), \($0[3]), \($0[4])), \($0[5]))"
-        })
-    /// The source, with the user agent, the App and the proof.
-    static let sourceArgument = Argument("source", of: ["source", "user_agent", "app", "proof"]) {
-        "postern.with_dpop_proof(postern.opened_from(\($0[0]), \($0[1]), \($0[2])), \($0[3]))"
-    }
+    /// What every function takes that signs in: who asks, the limits, what is opened.
+    static let signInArguments = [Caller.argument, PermitRequest.argument, argument]
     /// The same for a sign-in on a page.
-    static let pageArguments = arguments(
-        source: Argument("source", of: ["source", "user_agent", "page"]) {
-            "postern.opened_on_page(\($0[0]), \($0[1]), \($0[2])::text::jsonb)"
-        })
+    static let signInOnPageArguments = [Caller.argument, PermitRequest.argument, pageArgument]
+    /// `postern.new_session`.
+    static let argument = argument(page: .constant("page", "NULL"))
+    /// The same with what a page opens.
+    static let pageArgument = argument(page: PageSignIn.argument)
 
-    private static func arguments(source: Argument) -> [Argument] {
-        [
-            "session", "token_salt", "refresh_hash", "scope", "resource", "amr", "access_lifetime", "refresh_lifetime",
-            source, "server_key",
+    private static func argument(page: Argument) -> Argument {
+        .row(
+            "new", as: "new_session",
+            [
+                .value("id", from: "session"), "token_salt", "refresh_hash", .value("scope", from: "new_scope"),
+                .value("resource", from: "new_resource"), .value("amr", from: "new_amr"), "access_lifetime",
+                "refresh_lifetime", "server_key", .value("acr", from: "new_acr"), "level", "is_repeatable", page,
+            ])
+    }
+
+    /// For ``signInArguments``, or for ``signInOnPageArguments`` if there is a ``page``.
+    func arguments(
+        realm: UUIDValue, client: UUIDValue, permission: String, permits: PermitRequest
+    ) -> Arguments {
+        caller(realm: realm, client: client, permission: permission).arguments + permits.arguments + arguments
+    }
+
+    /// For ``argument``, or for ``pageArgument`` if there is a ``page``.
+    var arguments: Arguments {
+        let session: Arguments = [
+            "session": id, "token_salt": tokenSalt, "refresh_hash": refreshHash, "new_scope": scope,
+            "new_resource": resources, "new_amr": amr, "access_lifetime": accessTokenLifetime,
+            "refresh_lifetime": refreshTokenLifetime, "server_key": serverKey, "new_acr": context?.acr,
+            "level": context?.level, "is_repeatable": isRepeatable,
         ]
+        guard let page else { return session }
+        return session + page.arguments
+    }
+
+    /// Who opens it.
+    func caller(realm: UUIDValue, client: UUIDValue, permission: String) -> Caller {
+        Caller(
+            realm: realm, client: client, permission: permission, source: source, userAgent: userAgent, app: app,
+            proof: proof)
     }
 
     /// What a sign-in on a page opens: the session of a browser.
@@ -99,19 +123,5 @@ public struct NewSession: Sendable {
         session.userAgent = userAgent
         session.page = page
         return session
-    }
-
-    func arguments(in realm: UUIDValue) -> Arguments {
-        let session: Arguments = [
-            "session": id, "token_salt": tokenSalt, "refresh_hash": refreshHash, "scope": scope, "resource": resources,
-            "amr": amr, "access_lifetime": accessTokenLifetime, "refresh_lifetime": refreshTokenLifetime,
-            "source": source, "user_agent": userAgent, "server_key": serverKey,
-        ]
-        guard let page else {
-            return session + [
-                "acr": context?.acr, "level": context?.level, "app": app, "proof": proof?.asText(in: realm),
-            ]
-        }
-        return session + ["page": page.json]
     }
 }

@@ -1,10 +1,8 @@
-import Foundation
-
 /// What a sign-in on a page opens in place of the session of a client: the session of a browser, and an authorization
 /// code when nothing else is due (`postern.open_browser_session`).
 public struct PageSignIn: Sendable {
     /// What was proven on the page.
-    public enum Proof: String, Sendable, Encodable {
+    public enum Proof: String, Sendable {
         /// An e-mail address, by a code or a link.
         case email
         /// A phone number, by a code or a link.
@@ -36,7 +34,7 @@ public struct PageSignIn: Sendable {
     public let proven: Address?
 
     /// An address, and how it was proven.
-    public struct Address: Sendable, Encodable {
+    public struct Address: Sendable {
         let value: String
         let method: String
 
@@ -66,34 +64,29 @@ public struct PageSignIn: Sendable {
         self.request = request
     }
 
-    private struct Record: Encodable {
-        let cookie: String
-        let former: String?
-        let host: String
-        let locale: String
-        let proves: Proof
-        let profileHandle: String?
-        let numberHandle: String?
-        let heldHandle: String?
-        let acceptsTerms: Bool
-        let proofs: [String: Address]?
-        let request: AuthorizationCodeRequest?
-    }
+    /// `postern.page_sign_in`.
+    static let argument = Argument.row(
+        "page", as: "page_sign_in",
+        [
+            .value("cookie", from: "page_cookie"), .value("former", from: "page_former"),
+            .value("host", from: "page_host"), .value("locale", from: "page_locale"), "proves",
+            .value("value", from: "proven_value"), .value("method", from: "proven_method"), "profile_handle",
+            "number_handle", "held_handle", "accepts_terms", AuthorizationCodeRequest.argument,
+        ])
 
-    /// As SQL reads it.
-    var json: String {
-        AuthorizationCodeRequest.text(
-            Record(
-                cookie: hex(cookieHash), former: formerCookieHash.map(hex), host: host, locale: locale,
-                proves: proves,
-                profileHandle: profileHandle.map(hex), numberHandle: numberHandle.map(hex),
-                heldHandle: heldHandle.map(hex), acceptsTerms: acceptsTerms,
-                proofs: proven.map { [proves.rawValue: $0] }, request: request))
+    var arguments: Arguments {
+        let page: Arguments = [
+            "page_cookie": cookieHash, "page_former": formerCookieHash, "page_host": host, "page_locale": locale,
+            "proves": proves.rawValue, "proven_value": proven?.value, "proven_method": proven?.method,
+            "profile_handle": profileHandle, "number_handle": numberHandle, "held_handle": heldHandle,
+            "accepts_terms": acceptsTerms,
+        ]
+        return page + request.arguments
     }
 }
 
 /// An authorization request as SQL judges it, and the code to store for it (`postern.answer_request`).
-public struct AuthorizationCodeRequest: Sendable, Encodable {
+public struct AuthorizationCodeRequest: Sendable {
     /// The client's row key.
     public let client: UUIDValue
     /// As the request named it, byte for byte.
@@ -153,48 +146,33 @@ public struct AuthorizationCodeRequest: Sendable, Encodable {
         self.pushedRequest = pushedRequest
     }
 
-    private enum Key: String, CodingKey {
-        case client, challenge, scope, resource, nonce, user, consents, pushed, code, proof, jkt
-        case wantsLogin = "login"
-        case isProved = "proved"
-        case redirectURI = "redirect_uri"
-        case acrValues = "acr_values"
-        case maximumAge = "max_age"
-        case asksConsent = "asks_consent"
-        case offersPasskey = "offer_passkey"
-    }
+    /// `postern.code_request`.
+    static let argument = Argument.row(
+        "request", as: "code_request",
+        [
+            .value("client", from: "for_client"), "redirect_uri", .value("scope", from: "for_scope"),
+            .value("resource", from: "for_resource"), "acr_values", "nonce", "challenge",
+            .value("max_age", from: "maximum_age"), .value("user_id", from: "for_user"),
+            .value("proof", from: "wanted_proof"), "login", "proved", "asks_consent", "consents", "offer_passkey",
+            "pushed", .value("code", from: "new_code"), .value("jkt", from: "code_key"),
+        ])
+}
 
-    /// The members that `postern.answer_request` reads.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Key.self)
-        try container.encode(client.description, forKey: .client)
-        try container.encode(redirectURI, forKey: .redirectURI)
-        try container.encodeIfPresent(codeChallenge, forKey: .challenge)
-        try container.encode(scope, forKey: .scope)
-        try container.encode(resources, forKey: .resource)
-        try container.encodeIfPresent(nonce, forKey: .nonce)
-        try container.encode(acrValues, forKey: .acrValues)
-        try container.encodeIfPresent(maximumAge, forKey: .maximumAge)
-        try container.encodeIfPresent(user?.description, forKey: .user)
-        try container.encode(asksConsent, forKey: .asksConsent)
-        try container.encode(wantsLogin, forKey: .wantsLogin)
-        try container.encode(isProved, forKey: .isProved)
-        try container.encode(consents, forKey: .consents)
-        try container.encode(offersPasskey, forKey: .offersPasskey)
-        try container.encodeIfPresent(pushedRequest.map(hex), forKey: .pushed)
-        try container.encodeIfPresent(codeHash.map(hex), forKey: .code)
-        try container.encodeIfPresent(proof, forKey: .proof)
-        try container.encodeIfPresent(thumbprint.map(hex), forKey: .jkt)
-    }
-
-    /// As SQL reads it.
-    var json: String { Self.text(self) }
-
-    /// Strings, numbers and lists always have a JSON form.
-    fileprivate static func text(_ value: some Encodable) -> String {
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        return (try? encoder.encode(value)).map { String(decoding: $0, as: UTF8.self) } ?? "null"
+extension AuthorizationCodeRequest? {
+    /// For ``AuthorizationCodeRequest/argument``.
+    var arguments: Arguments {
+        let what: Arguments = [
+            "for_client": self?.client, "redirect_uri": self?.redirectURI, "for_scope": self?.scope,
+            "for_resource": self?.resources, "acr_values": self?.acrValues, "nonce": self?.nonce,
+            "challenge": self?.codeChallenge, "maximum_age": self?.maximumAge.map { Int32(clamping: $0) },
+            "for_user": self?.user, "wanted_proof": self?.proof,
+        ]
+        let how: Arguments = [
+            "login": self?.wantsLogin, "proved": self?.isProved, "asks_consent": self?.asksConsent,
+            "consents": self?.consents, "offer_passkey": self?.offersPasskey, "pushed": self?.pushedRequest,
+            "new_code": self?.codeHash, "code_key": self?.thumbprint,
+        ]
+        return what + how
     }
 }
 

@@ -72,7 +72,7 @@ extension PageStateStore {
             }
         }
         let state = FunctionCall<(LinkState?, PermitVerdict)>(
-            "link_state", ["realm", "handle"] + PermitRequest.arguments, effect: .once
+            "link_state", ["realm", "handle", PermitRequest.argument], effect: .once
         ) { columns in
             let state = columns("state", LinkState.self)
             return columns.limited { (row) throws(StoreError) in try row[state] }

@@ -3,8 +3,8 @@ extension PasskeyStore {
         let beginAssertion = FunctionCall<(AssertionStart?, PermitVerdict)>(
             "begin_assertion",
             [
-                .realmWithProof, "client", "permission", "app", "ceremony", "expires", "rp_id", "credential_id",
-            ] + PermitRequest.arguments,
+                Caller.argument, PermitRequest.argument, "ceremony", "expires", "session", "rp_id", "credential_id",
+            ],
             effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self)
@@ -19,15 +19,16 @@ extension PasskeyStore {
                 return .spent(try row[passkey] == nil ? nil : try credential(row))
             }
         }
-        let redeem = FunctionCall(
-            "redeem_passkey", named: nil, assertion + NewSession.arguments, effect: .once,
-            returns: SignInOutcome.columns)
-        let redeemOnPage = FunctionCall(
-            "redeem_passkey", named: "redeem_passkey_on_page", assertion + NewSession.pageArguments, effect: .once,
-            returns: SignInOutcome.columnsOnPageWithoutSecondFactor)
-        private static let assertion: [Argument] = [
-            "realm", "client", "permission", "passkey", "sign_count", "backup_state",
-        ]
+        let redeem = redeemCall("redeem_passkey", NewSession.argument)
+        let redeemOnPage = redeemCall("redeem_passkey_on_page", NewSession.pageArgument)
+
+        private static func redeemCall(_ name: String, _ session: Argument) -> FunctionCall<SignInOutcome> {
+            FunctionCall(
+                "redeem_passkey", named: name,
+                [Caller.argument, session, "passkey", "sign_count", "backup_state"], effect: .once,
+                returns: SignInOutcome.columns)
+        }
+
         let enrolmentOptions = FunctionCall<EnrolmentOptions>(
             "enrolment_options", ["realm", "user", "rp_id"], effect: .readOnly
         ) { (row) throws(StoreError) in

@@ -31,17 +31,20 @@ public struct PasskeyStore: Sendable {
     /// Spends a login ceremony, before anything is verified, and fetches the credential it names.
     /// - Parameters:
     ///   - permission: that the client needs; without it nothing is spent.
-    ///   - app: the App of the host, whose own switch counts.
     ///   - expiresAt: the ceremony's end, seconds since the epoch, judged by the database clock.
+    ///   - session: that the assertion is to open. Of a repeatable one the same request finds the ceremony fresh again.
     public func beginAssertion(
-        realm: UUIDValue, client: UUIDValue, permission: String, app: String?, ceremony: [UInt8], expiresAt: Double,
-        rpID: String, credentialID: [UInt8], proof: ProofUse?, permits: PermitRequest
+        realm: UUIDValue, client: UUIDValue, permission: String, ceremony: [UInt8], expiresAt: Double,
+        rpID: String, credentialID: [UInt8], session: NewSession, permits: PermitRequest
     ) async throws(StoreError) -> (AssertionStart?, PermitVerdict) {
         let assertion: Arguments = [
-            "realm": realm, "proof": proof?.asText(in: realm), "client": client, "permission": permission, "app": app,
-            "ceremony": ceremony, "expires": expiresAt, "rp_id": rpID, "credential_id": credentialID,
+            "ceremony": ceremony, "expires": expiresAt, "session": session.isRepeatable ? session.id : nil,
+            "rp_id": rpID, "credential_id": credentialID,
         ]
-        return try await database.one(Self.calls.beginAssertion, assertion + permits.arguments)
+        return try await database.one(
+            Self.calls.beginAssertion,
+            session.caller(realm: realm, client: client, permission: permission).arguments + permits.arguments
+                + assertion)
     }
 
     /// Records a verified assertion: counter, session and audit in one statement.
@@ -58,11 +61,12 @@ public struct PasskeyStore: Sendable {
         backupState: Bool, session: NewSession
     ) async throws(StoreError) -> SignInOutcome {
         let assertion: Arguments = [
-            "realm": realm, "client": client, "permission": permission, "passkey": passkey, "sign_count": signCount,
-            "backup_state": backupState,
+            "passkey": passkey, "sign_count": signCount, "backup_state": backupState,
         ]
         return try await database.one(
-            session.page == nil ? Self.calls.redeem : Self.calls.redeemOnPage, assertion + session.arguments(in: realm))
+            session.page == nil ? Self.calls.redeem : Self.calls.redeemOnPage,
+            session.caller(realm: realm, client: client, permission: permission).arguments + session.arguments
+                + assertion)
     }
 
     /// What creation options are made from.

@@ -24,7 +24,7 @@ public struct PermitRequest: Sendable, Equatable {
     public var isEmpty: Bool { keys.isEmpty }
 
     /// What every limited function takes.
-    static let arguments: [Argument] = ["keys", "wanted", "permits", "per", "burst"]
+    static let argument = Argument.row("permits", ["keys", "wanted", "permits", "per", "burst"])
 
     var arguments: Arguments {
         ["keys": keys, "wanted": wanted, "permits": permits, "per": per, "burst": burst]
@@ -89,15 +89,15 @@ public struct PermitStore: Sendable {
         realm: UUIDValue, _ permits: PermitRequest, spending proof: ProofUse
     ) async throws(StoreError) -> PermitVerdict {
         try await database.one(
-            Self.calls.spend, ["realm": realm, "proof": proof.asText(in: realm)] + permits.arguments)
+            Self.calls.spend, ["realm": realm] + proof.arguments(in: realm) + permits.arguments)
     }
 
     struct Calls: Sendable {
         let spend = FunctionCall(
-            "spend_proof", [.realmWithProof] + PermitRequest.arguments, effect: .idempotent,
+            "spend_proof", ["realm", ProofUse.argument, PermitRequest.argument], effect: .idempotent,
             returns: PermitVerdict.columns)
         let take = FunctionCall(
-            "take_realm_permits", ["realm"] + PermitRequest.arguments, effect: .once, returns: PermitVerdict.columns)
+            "take_realm_permits", ["realm", PermitRequest.argument], effect: .once, returns: PermitVerdict.columns)
     }
     static let calls = Calls()
 }

@@ -129,9 +129,9 @@ public struct PossessionDetail: Sendable {
         self.family = family
     }
 
-    static let argument = Argument.composite(
-        "detail", "possession_detail",
-        of: [
+    static let argument = Argument.row(
+        "detail", as: "possession_detail",
+        [
             "family", "target", "retries", "rebind", "check_reputation", "device_id", "sms_message", "request_id",
             "human_id", "customer_id", "ip", "email",
         ])

@@ -4,7 +4,8 @@ extension PossessionStore {
             "start_possession",
             [
                 "realm", "client", "id", "auth_id", "kind", "phone", "prove_id", PossessionDetail.argument, "lifetime",
-            ] + PermitRequest.arguments, effect: .once
+                PermitRequest.argument,
+            ], effect: .once
         ) { columns in
             let outcome = columns("outcome", Started.self)
             return columns.limited { (row) throws(StoreError) in try row[outcome] == .started }
@@ -14,7 +15,7 @@ extension PossessionStore {
         ) { columns in
             columns.composite("facts", PossessionFacts.columns)
         }
-        let enter = reply("enter_possession", Entered.self, [.realmWithProof, "auth_id", "phone"])
+        let enter = reply("enter_possession", Entered.self, ["realm", ProofUse.argument, "auth_id", "phone"])
         let state = FunctionCall<PossessionState?>("possession_state", ["realm", "id"], effect: .readOnly)
         let open = reply(
             "open_possession", Opened.self,
@@ -24,7 +25,7 @@ extension PossessionStore {
             [
                 "realm", "id", "key", "channel", "phone", "region", "salt", "keyed", "code_key", "link_hash", "match",
                 "risk", "swapped", "template", "app", "locale",
-            ] + SealedMessage.arguments + PermitRequest.arguments, effect: .once
+            ] + SealedMessage.arguments + [PermitRequest.argument], effect: .once
         ) { columns in
             let outcome = columns("outcome", Sent.Outcome.self)
             let refusal = columns("refusal", PossessionSendRefusal?.self)
@@ -42,8 +43,9 @@ extension PossessionStore {
             }
         }
         let check = reply("check_possession", Checked.self, ["realm", "id", "key", "keyed", "test_keyed"])
-        let finish = reply("finish_possession_by_proof", Finished.self, [.realmWithProof, "auth_id", "return_hash"])
-        let cancel = reply("cancel_possession_by_proof", Cancelled.self, [.realmWithProof, "auth_id"])
+        let finish = reply(
+            "finish_possession_by_proof", Finished.self, ["realm", ProofUse.argument, "auth_id", "return_hash"])
+        let cancel = reply("cancel_possession_by_proof", Cancelled.self, ["realm", ProofUse.argument, "auth_id"])
         let answer = FunctionCall<LinkAnswer>(
             "answer_possession_link", ["realm", "link_hash", "denies", "number", "return_hash"], effect: .once,
             record: { (row) throws(StoreError) in
@@ -52,17 +54,9 @@ extension PossessionStore {
         let bind = reply("bind_possession", Bound.self, ["realm", "client", "id", "phone"])
         let revoke = FunctionCall<Bool>("revoke_phone_key", ["realm", "client", "device"], effect: .once)
         let passedBy = FunctionCall<String?>("possession_passed_by", ["realm", "auth_id"], effect: .readOnly)
-        let redeem = FunctionCall<(SignInOutcome??, PermitVerdict)>(
-            "redeem_possession",
-            ["realm", "client", "permission", "auth_id", "by"] + NewSession.arguments + PermitRequest.arguments
-                + SecondFactorProof.arguments, effect: .once
-        ) { columns in
-            let outcome = columns("outcome", String.self)
-            let signIn = SignInOutcome.columnsWithSecondFactor(&columns)
-            return columns.limited { (row) throws(StoreError) -> SignInOutcome? in
-                try row[outcome] == "busy" ? nil : try signIn(row)
-            }
-        }
+        let redeem = FunctionCall(
+            "redeem_possession", NewSession.signInArguments + ["auth_id", "by", SecondFactorProof.argument],
+            effect: .once, returns: SignInOutcome.limitedColumns)
 
         private static func reply<Outcome: ColumnValue>(
             _ function: String, _: Outcome.Type, _ arguments: [Argument]

@@ -68,7 +68,8 @@ public struct PossessionStore: Sendable {
         realm: UUIDValue, authID: UUIDValue, phone: String?, proof: ProofUse
     ) async throws(StoreError) -> Reply<Entered> {
         try await database.one(
-            Self.calls.enter, ["realm": realm, "proof": proof.asText(in: realm), "auth_id": authID, "phone": phone])
+            Self.calls.enter,
+            ["realm": realm] + proof.arguments(in: realm) + ["auth_id": authID, "phone": phone])
     }
 
     /// The state after a wait; `nil`: it was swept.
@@ -117,7 +118,7 @@ public struct PossessionStore: Sendable {
     ) async throws(StoreError) -> Reply<Finished> {
         try await database.one(
             Self.calls.finish,
-            ["realm": realm, "proof": proof.asText(in: realm), "auth_id": authID, "return_hash": returnHash])
+            ["realm": realm] + proof.arguments(in: realm) + ["auth_id": authID, "return_hash": returnHash])
     }
 
     /// Admits an app in the same way; the person gives up.
@@ -125,7 +126,7 @@ public struct PossessionStore: Sendable {
         realm: UUIDValue, authID: UUIDValue, proof: ProofUse
     ) async throws(StoreError) -> Reply<Cancelled> {
         try await database.one(
-            Self.calls.cancel, ["realm": realm, "proof": proof.asText(in: realm), "auth_id": authID])
+            Self.calls.cancel, ["realm": realm] + proof.arguments(in: realm) + ["auth_id": authID])
     }
 
     /// What the person on the phone says. - Parameter number: two digits, as typed.
@@ -165,10 +166,9 @@ public struct PossessionStore: Sendable {
         realm: UUIDValue, client: UUIDValue, permission: String, authID: UUIDValue, passedBy: String,
         session: NewSession, permits: PermitRequest, secondFactor: SecondFactorProof?
     ) async throws(StoreError) -> (SignInOutcome??, PermitVerdict) {
-        let what: Arguments = [
-            "realm": realm, "client": client, "permission": permission, "auth_id": authID, "by": passedBy,
-        ]
-        return try await database.one(
-            Self.calls.redeem, what + session.arguments(in: realm) + permits.arguments + secondFactor.arguments)
+        try await database.one(
+            Self.calls.redeem,
+            session.arguments(realm: realm, client: client, permission: permission, permits: permits)
+                + ["auth_id": authID, "by": passedBy] + secondFactor.arguments)
     }
 }

@@ -32,7 +32,7 @@ public struct SecondFactorProof: Sendable {
     }
 
     /// What every function takes that redeems a first factor.
-    static let arguments: [Argument] = ["factor", "totp_step", "recovery"]
+    static let argument = Argument.row("second", as: "second_factor_proof", ["factor", "totp_step", "recovery"])
 }
 
 extension SecondFactorProof? {

@@ -18,9 +18,9 @@ public struct ServiceAccountStore: Sendable {
     public func grant(
         realm: UUIDValue, client: UUIDValue, source: String, proof: ProofUse?, permits: PermitRequest
     ) async throws(StoreError) -> (Outcome?, PermitVerdict) {
-        try await database.one(
-            Self.calls.grant,
-            ["realm": realm, "client": client, "source": source, "proof": proof?.asText(in: realm)] + permits.arguments)
+        let caller = Caller(
+            realm: realm, client: client, permission: "gt:client_credentials", source: source, proof: proof)
+        return try await database.one(Self.calls.grant, caller.arguments + permits.arguments)
     }
 
     /// The account behind an access token while it may act, else `nil`.
@@ -34,7 +34,8 @@ public struct ServiceAccountStore: Sendable {
             return try await database.first(Self.calls.live, ["realm": realm, "account": account, "jti": jti])
         }
         return try await database.first(
-            Self.calls.liveByProof, ["realm": realm, "proof": proof.asText(in: realm), "account": account, "jti": jti])
+            Self.calls.liveByProof,
+            ["realm": realm] + proof.arguments(in: realm) + ["account": account, "jti": jti])
     }
 
     /// Ends one access token of the account, which must be `client`'s.
@@ -67,7 +68,7 @@ public struct LiveServiceAccount: Sendable {
 extension ServiceAccountStore {
     struct Calls: Sendable {
         let grant = FunctionCall<(Outcome?, PermitVerdict)>(
-            "client_credentials", ["realm", "client", .sourceWithProof] + PermitRequest.arguments, effect: .idempotent
+            "client_credentials", [Caller.argument, PermitRequest.argument], effect: .idempotent
         ) { columns in
             let outcome = columns("outcome", String.self)
             let granted = columns.record { (row) throws(StoreError) in
@@ -82,7 +83,8 @@ extension ServiceAccountStore {
         let live = FunctionCall<LiveServiceAccount>(
             "live_service_account", ["realm", "account", "jti"], effect: .readOnly, record: live)
         let liveByProof = FunctionCall<LiveServiceAccount>(
-            "live_service_account_by_proof", [.realmWithProof, "account", "jti"], effect: .idempotent, record: live)
+            "live_service_account_by_proof", ["realm", ProofUse.argument, "account", "jti"], effect: .idempotent,
+            record: live)
 
         private static func live(_ row: inout RecordReader) throws(StoreError) -> LiveServiceAccount {
             LiveServiceAccount(

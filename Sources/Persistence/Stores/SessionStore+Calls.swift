@@ -51,8 +51,8 @@ extension SessionStore {
                 function,
                 [
                     "realm", "client", "session", "generation", "hash", "successor_hashes", "lifetime", "source",
-                    "server_key", "mark", "proof",
-                ] + PermitRequest.arguments + ["scope", "resource", "level", "max_age"],
+                    "server_key", "mark", "proof", PermitRequest.argument, "scope", "resource", "level", "max_age",
+                ],
                 effect: .idempotent
             ) { columns in columns.limited(RotationOutcome.columns(&columns)) }
         }
@@ -65,7 +65,8 @@ extension SessionStore {
                     "realm", .item("client"), .item("session"), .item("generation"), .item("hash"),
                     .item("successor_hashes") { "ARRAY[\($0)]" }, .item("lifetime"), .item("source"),
                     .item("server_key"), .item("mark"), .item("proof") { "NULLIF(\($0), '')" },
-                ] + PermitRequest.arguments.map { .constant($0.name, "'{}'") },
+                    .constant("permits", "NULL"),
+                ],
                 effect: .idempotent
             ) { columns in
                 let number = columns("number", Int.self, sql: "item.number")

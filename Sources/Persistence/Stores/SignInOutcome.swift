@@ -1,7 +1,8 @@
 /// The outcome of a presented factor.
 public enum SignInOutcome: Sendable {
-    /// Times are seconds since the epoch by the database clock. `authTime`: when the user proved who it is; `nil`: now.
-    case signedIn(user: UUIDValue, now: Double, sessionExpiresAt: Double, authTime: Double? = nil)
+    /// Times are seconds since the epoch by the database clock. `authTime`: when the user proved who it is.
+    /// `repeated`: the methods of a session that the same request opened a moment ago; `nil`: it is new.
+    case signedIn(user: UUIDValue, now: Double, sessionExpiresAt: Double, authTime: Double, repeated: [String]?)
     /// On a page: the browser is signed in, and this is the answer to its authorization request.
     case signedInOnPage(PageOutcome, user: UUIDValue, now: Double, sessionExpiresAt: Double)
     /// On a page: the code was right, and the account is made when its user has given names.
@@ -23,61 +24,44 @@ public enum SignInOutcome: Sendable {
 }
 
 extension SignInOutcome {
-    /// What every function returns that opens a session.
+    /// What every function returns that signs in: `postern.sign_in_result`.
     static func columns(_ columns: inout Columns) -> RowDecoder<Self> {
         let outcome = columns("outcome", String.self), reason = columns("reason", String?.self)
+        let page = columns("page_outcome", PageOutcome?.self)
         let signedIn = columns.record { (row) throws(StoreError) in
             SignInOutcome.signedIn(
-                user: try row("user_id"), now: try row("db_now"), sessionExpiresAt: try row("session_expires_at"))
+                user: try row("user_id"), now: try row("db_now"), sessionExpiresAt: try row("session_expires_at"),
+                authTime: try row("auth_time"), repeated: try row("repeated"))
         }
-        return { (row) throws(StoreError) in
-            switch try row[outcome] {
-            case "ok": try signedIn(row)
-            default: .refused(try row[reason] ?? "refused")
-            }
-        }
-    }
-
-    /// What those return that ask for a second factor too (`postern.check_second_factor`).
-    static func columnsWithSecondFactor(_ columns: inout Columns) -> RowDecoder<Self> {
-        let outcome = columns("outcome", String.self), signIn = Self.columns(&columns)
         let prompt = columns.record { (row) throws(StoreError) in
             SecondFactorPrompt(
                 factor: try row("factor"), sealedSeed: try row("sealed_seed"), lastStepAt: try row("last_step_at"),
                 now: try row("db_now"))
         }
         return { (row) throws(StoreError) in
-            switch try row[outcome] {
-            case "second_factor": .secondFactor(try prompt(row))
-            case "second_factor_wrong": .secondFactorWrong
-            case "second_factor_gone": .secondFactorGone
-            case "unmet": .unmet
-            default: try signIn(row)
+            switch (try row[outcome], try row[page]) {
+            case (_, .profile): return .profileDue
+            case (_, .secondProof): return .secondProofDue
+            case (_, .registrationClosed): return .registrationClosed
+            case ("ok", let page):
+                let session = try signedIn(row)
+                guard let page, case .signedIn(let user, let now, let expiresAt, _, _) = session else { return session }
+                return .signedInOnPage(page, user: user, now: now, sessionExpiresAt: expiresAt)
+            case ("second_factor", _): return .secondFactor(try prompt(row))
+            case ("second_factor_wrong", _): return .secondFactorWrong
+            case ("second_factor_gone", _): return .secondFactorGone
+            case ("unmet", _): return .unmet
+            default: return .refused(try row[reason] ?? "refused")
             }
         }
     }
 
-    /// The same for a statement on a page, which also says what the browser gets.
-    static func columnsOnPage(_ columns: inout Columns) -> RowDecoder<Self> {
-        onPage(columnsWithSecondFactor(&columns), &columns)
-    }
-
-    /// The same where no second factor is asked for.
-    static func columnsOnPageWithoutSecondFactor(_ columns: inout Columns) -> RowDecoder<Self> {
-        onPage(Self.columns(&columns), &columns)
-    }
-
-    private static func onPage(_ decode: @escaping RowDecoder<Self>, _ columns: inout Columns) -> RowDecoder<Self> {
-        let said = columns("page_outcome", String?.self, sql: "current_setting('postern.page_outcome', true)")
-        return { (row) throws(StoreError) in
-            let page = try row[said].flatMap(PageOutcome.init)
-            if page == .profile { return .profileDue }
-            if page == .secondProof { return .secondProofDue }
-            if page == .registrationClosed { return .registrationClosed }
-            guard case .signedIn(let user, let now, let expiresAt, _) = try decode(row), let page else {
-                return try decode(row)
-            }
-            return .signedInOnPage(page, user: user, now: now, sessionExpiresAt: expiresAt)
+    /// The same under limits; `nil` inside while another transaction holds a row that the statement needs: nothing was
+    /// done, and the caller tries again.
+    static func limitedColumns(_ columns: inout Columns) -> RowDecoder<(Self??, PermitVerdict)> {
+        let outcome = columns("outcome", String.self), signIn = Self.columns(&columns)
+        return columns.limited { (row) throws(StoreError) -> Self? in
+            try row[outcome] == "busy" ? nil : try signIn(row)
         }
     }
 }

@@ -75,21 +75,28 @@ public struct SignInRequestStore: Sendable {
             case magic
         }
 
-        static let arguments: [Argument] = [
-            "realm", "id", "resend_of", "email", "address_key", "channel", "region", "client", "app",
-            Argument("source", of: ["source", "locale", "page_origin", "proof"]) {
-                "postern.with_dpop_proof(postern.requested_in(\($0[0]), \($0[1]), \($0[2])), \($0[3]))"
-            }, "lifetime", "sends", "hint_user", "hint_session",
+        /// Who asks, the limits, what is asked for: `postern.new_request`.
+        static let arguments = [
+            Caller.argument, PermitRequest.argument,
+            .row(
+                "request", as: "new_request",
+                [
+                    "id", "resend_of", "kind", "address", "address_key", "channel", "region", "first_name", "last_name",
+                    "locale", "page_origin", "hint_user", "hint_session", "lifetime", "sends",
+                ]),
         ]
 
-        var arguments: Arguments {
-            [
-                "realm": realm, "id": id, "resend_of": resendOf, "email": address, "address_key": addressKey,
-                "channel": channel?.rawValue, "region": region, "client": client, "app": app, "source": source,
-                "locale": locale, "page_origin": pageOrigin, "proof": proof?.asText(in: realm), "lifetime": lifetime,
-                "sends": sends,
-                "hint_user": hint?.user, "hint_session": hint?.session,
+        func arguments(
+            _ permits: PermitRequest, kind: Kind? = nil, firstName: String? = nil, lastName: String? = nil
+        ) -> Arguments {
+            let caller = Caller(realm: realm, client: client, source: source, app: app, proof: proof)
+            let request: Arguments = [
+                "id": id, "resend_of": resendOf, "kind": kind?.rawValue, "address": address,
+                "address_key": addressKey, "channel": channel?.rawValue, "region": region, "first_name": firstName,
+                "last_name": lastName, "locale": locale, "page_origin": pageOrigin, "hint_user": hint?.user,
+                "hint_session": hint?.session, "lifetime": lifetime, "sends": sends,
             ]
+            return caller.arguments + permits.arguments + request
         }
     }
 
@@ -114,11 +121,9 @@ public struct SignInRequestStore: Sendable {
         _ request: Request, kind: Request.Kind, firstName: String? = nil, lastName: String? = nil,
         brake: Budget? = nil, permits: PermitRequest
     ) async throws(StoreError) -> (Recorded?, PermitVerdict) {
-        let what: Arguments = [
-            "kind": kind.rawValue, "first": firstName, "last": lastName, "brake_permits": brake?.permits,
-            "brake_per": brake?.per, "brake_burst": brake?.burst,
-        ]
-        return try await database.one(Self.calls.record, request.arguments + what + permits.arguments)
+        try await database.one(
+            Self.calls.record,
+            request.arguments(permits, kind: kind, firstName: firstName, lastName: lastName) + brake.arguments)
     }
 
     /// A request waiting for its decision.
@@ -214,10 +219,7 @@ public struct SignInRequestStore: Sendable {
 extension SignInRequestStore {
     struct Calls: Sendable {
         let record = FunctionCall(
-            "record_sent_request",
-            Request.arguments + ["kind", "first", "last", "brake_permits", "brake_per", "brake_burst"]
-                + PermitRequest.arguments,
-            effect: .once, returns: Recorded.columns)
+            "record_sent_request", Request.arguments + [Budget.brake], effect: .once, returns: Recorded.columns)
         let takeUndecided = FunctionCall<PendingRequest>(
             "take_undecided", ["limit", "after", "age"], effect: .once
         ) { (row) throws(StoreError) in

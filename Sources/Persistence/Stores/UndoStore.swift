@@ -64,7 +64,7 @@ public struct UndoStore: Sendable {
 
     struct Calls: Sendable {
         let page = FunctionCall<(Looked?, PermitVerdict)>(
-            "undo_page", ["realm", "id"] + PermitRequest.arguments, effect: .readOnly
+            "undo_page", ["realm", "id", PermitRequest.argument], effect: .readOnly
         ) { columns in
             let outcome = columns("outcome", String.self)
             let offer = columns.record { (row) throws(StoreError) in
@@ -77,7 +77,7 @@ public struct UndoStore: Sendable {
             }
         }
         let undo = FunctionCall<(Undone?, PermitVerdict)>(
-            "undo_factor", ["realm", "id", "source"] + PermitRequest.arguments, effect: .once
+            "undo_factor", ["realm", "id", "source", PermitRequest.argument], effect: .once
         ) { columns in
             let outcome = columns("outcome", String.self)
             return columns.limited { (row) throws(StoreError) in Undone(rawValue: try row[outcome]) ?? .gone }

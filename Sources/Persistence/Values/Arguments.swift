@@ -6,8 +6,8 @@ struct Argument: Sendable, ExpressibleByStringLiteral {
     let values: [StaticString]
     /// Whether the statement calls the function once for each element of an array of values.
     let isItem: Bool
-    /// The composite type that the values are the attributes of, in its order.
-    private(set) var composite: StaticString?
+    /// Of a composite value: its type and its attributes, in their order.
+    private(set) var row: (type: StaticString, attributes: [Argument])?
     /// The SQL of the argument, given the SQL of its values.
     private let sql: @Sendable ([String]) -> String
 
@@ -22,13 +22,6 @@ struct Argument: Sendable, ExpressibleByStringLiteral {
         self.sql = sql
     }
 
-    /// A value of a composite type of ours, made of all of its attributes in their order.
-    static func composite(_ name: StaticString, _ type: StaticString, of attributes: [StaticString]) -> Argument {
-        var argument = Argument(name, of: attributes) { "ROW(\($0.joined(separator: ", ")))::postern.\(type)" }
-        argument.composite = type
-        return argument
-    }
-
     /// One value of the same name.
     init(stringLiteral name: StaticString) {
         self.init(name, of: [name]) { $0[0] }
@@ -39,12 +32,36 @@ struct Argument: Sendable, ExpressibleByStringLiteral {
         Argument(name, of: [name], isItem: true) { sql($0[0]) }
     }
 
+    /// A composite value of the schema `postern`. - Parameter type: named as the argument, unless given.
+    static func row(
+        _ name: StaticString, as type: StaticString? = nil, _ attributes: [Argument]
+    ) -> Argument {
+        let type = type ?? name
+        var argument = Argument(name, of: attributes.flatMap(\.values)) { places in
+            var rest = places[...]
+            let members = attributes.map { attribute in
+                let own = Array(rest.prefix(attribute.values.count))
+                rest = rest.dropFirst(own.count)
+                return attribute.sql(own)
+            }
+            return "ROW(\(members.joined(separator: ", ")))::postern.\(type)"
+        }
+        argument.row = (type, attributes)
+        return argument
+    }
+
+    /// One value of another name.
+    static func value(_ name: StaticString, from value: StaticString) -> Argument {
+        Argument(name, of: [value]) { $0[0] }
+    }
+
     /// Always the same.
     static func constant(_ name: StaticString, _ sql: String) -> Argument {
         Argument(name, of: []) { _ in sql }
     }
 
-    /// The text of a call, and the names of its values in the order of their numbers.
+    /// The text of a call, and the names of its values in the order of their numbers. A value that two arguments are
+    /// made from is bound once.
     ///
     /// A call for each item reads
     /// `unnest($2, $3) WITH ORDINALITY AS item (in_a, in_b, number), postern.f(p_realm => $1, p_a => item.in_a, …)`.
@@ -53,6 +70,9 @@ struct Argument: Sendable, ExpressibleByStringLiteral {
         var items: [(name: StaticString, place: String)] = []
         let list = arguments.map { argument in
             let places = argument.values.map { value in
+                if !argument.isItem, let place = parameters.firstIndex(where: { $0.isSame(as: value) }) {
+                    return "$\(place + 1)"
+                }
                 parameters.append(value)
                 guard argument.isItem else { return "$\(parameters.count)" }
                 items.append((value, "$\(parameters.count)"))

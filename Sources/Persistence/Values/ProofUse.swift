@@ -10,7 +10,7 @@ public struct ProofUse: Sendable, Equatable {
     /// Whether ``time`` is that of a nonce.
     let isByNonce: Bool
     /// Whether a session that the statement opens or refreshes is bound to the key.
-    let binds: Bool
+    public let binds: Bool
     /// Of this request: a statement that is run again for it finds the proof fresh again.
     fileprivate let mark = nextRequestMark()
 
@@ -20,17 +20,6 @@ public struct ProofUse: Sendable, Equatable {
         self.time = time
         self.isByNonce = isByNonce
         self.binds = binds
-    }
-
-    /// What `postern.with_dpop_proof` takes: 127 characters.
-    func asText(in realm: UUIDValue) -> String {
-        let numbers: [(width: Int, value: Int64)] = [
-            (2, Int64(slot)), (20, before), (20, key ^ realm.firstHalf), (20, mark),
-        ]
-        return numbers.reduce(into: hex(thumbprint) + (binds ? "1" : "0")) { text, number in
-            let digits = String(number.value)
-            text += String(repeating: " ", count: number.width - digits.utf8.count) + digits
-        }
     }
 
     /// A packed proof, as functions take it that use up a proof themselves: 81 bytes.
@@ -92,13 +81,29 @@ extension ProofUse {
     var key: Int64 { Int64(bitPattern: id.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }) }
 }
 
-extension Argument {
-    /// The realm of a statement that takes a proof and no source.
-    static let realmWithProof = Argument("realm", of: ["realm", "proof"]) {
-        "postern.with_dpop_proof(\($0[0])::uuid, \($0[1]))"
-    }
-    /// The source of a statement that takes a proof.
-    static let sourceWithProof = Argument("source", of: ["source", "proof"]) {
-        "postern.with_dpop_proof(\($0[0])::text, \($0[1]))"
+extension ProofUse {
+    /// What a function takes that uses up one proof.
+    static let argument = Argument.row(
+        "proof", as: "proof_use",
+        [
+            .value("key", from: "proof_key"), .value("binds", from: "proof_binds"), .value("slot", from: "proof_slot"),
+            .value("before", from: "proof_before"), .value("id", from: "proof_id"),
+            .value("used_by", from: "proof_used_by"),
+        ])
+}
+
+extension ProofUse {
+    func arguments(in realm: UUIDValue) -> Arguments { Optional(self).arguments(in: realm) }
+}
+
+extension ProofUse? {
+    /// For ``ProofUse/argument``: the key of a used proof is mixed with the realm's id, so that proofs of two realms
+    /// never meet.
+    func arguments(in realm: UUIDValue) -> Arguments {
+        [
+            "proof_key": self?.thumbprint, "proof_binds": self?.binds, "proof_slot": self?.slot,
+            "proof_before": self?.before, "proof_id": self.map { $0.key ^ realm.firstHalf },
+            "proof_used_by": self?.mark,
+        ]
     }
 }

@@ -41,6 +41,14 @@ public struct UUIDValue: Sendable, Hashable, Comparable, LosslessStringConvertib
             low: generator.next() & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
     }
 
+    /// A UUID that looks like a random one, from the first 16 of bytes that do. - Parameter bytes: at least 16.
+    public init(derivedFrom bytes: [UInt8]) {
+        func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
+        self.init(
+            high: number(bytes.prefix(8)) & 0xFFFF_FFFF_FFFF_0FFF | 0x4000,
+            low: number(bytes.dropFirst(8).prefix(8)) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+    }
+
     /// The version (RFC 9562 §4.2), 0 to 15.
     public var version: Int { Int(high >> 12 & 0xF) }
 

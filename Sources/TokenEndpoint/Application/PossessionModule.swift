@@ -31,8 +31,7 @@ struct PossessionModule: Module {
     func routes(_ front: Front) -> [Route] {
         ProveRoutes(possessions: backend, service: front.service, bearer: shared.bearer).routes
             + PossessionRoutes(
-                steps: steps, tokens: tokens, authentication: shared.devices, room: shared.waiting,
-                limit: shared.limit, forms: shared.sentForms
+                steps: steps, tokens: tokens, authentication: shared.devices, room: shared.waiting, limit: shared.limit
             ).routes
     }
 }

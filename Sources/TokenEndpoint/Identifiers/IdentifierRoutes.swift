@@ -39,7 +39,7 @@ struct IdentifierRoutes: Sendable {
 
     private func begin(_ exchange: Exchange, _ caller: AccountCaller) async throws -> Answer {
         let body = try await exchange.json()
-        let address = try MessageAddress(body, exchange.realm, channels: [.sms, .voice, .whatsapp])
+        let address = try MessageAddress(body, exchange.realm, channels: Channel.phones)
         let receipt = try await answering {
             try await identifiers.begin(
                 address, authSession: try body.string("AuthSession"),

@@ -26,6 +26,7 @@ struct TokenRoutes: Sendable {
                 form, credentials: credentials, realm: exchange.realm, source: exchange.source,
                 userAgent: exchange.userAgent, proof: exchange.presentedProof)
             metrics.countGrant(grantType, outcome: "ok", duration: exchange.age)
+            if response.isRepeated { metrics.countRepetition() }
             if exchange.logs(.debug) {
                 exchange.logger.debug(
                     "token",

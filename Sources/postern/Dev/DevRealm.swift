@@ -92,7 +92,7 @@ enum DevRealm {
             -- Messages to phones and devices stay in memory, as mails do: /dev/outbox.
             INSERT INTO postern.channel (realm_id, channel, name, provider)
             SELECT r.id, c.channel, 'dev', 'outbox'
-              FROM postern.realm AS r, unnest('{sms,voice,whatsapp,push}'::text[]) AS c (channel)
+              FROM postern.realm AS r, unnest(postern.channels_with_providers()) AS c (channel)
              WHERE r.slug = 'demo' ON CONFLICT DO NOTHING;
             """)
         return Secrets(

@@ -29,8 +29,10 @@ struct DoctorCommand: AsyncParsableCommand {
     @Option(name: .long, help: "With --send to a number: the realm whose providers are tried.")
     var realm: String?
 
-    @Option(name: .long, help: "With --send to a number: sms, voice or whatsapp.")
+    @Option(name: .long, help: "With --send to a number: \(Self.channels).")
     var channel = "sms"
+
+    private static let channels = Channel.phones.map(\.rawValue).joined(separator: " or ")
 
     func validate() throws {
         guard let send, !send.contains("@") else { return }
@@ -38,8 +40,8 @@ struct DoctorCommand: AsyncParsableCommand {
             throw ValidationError("--send is \"\(send)\": it must be a mail address or a number such as +4915112345678")
         }
         guard realm != nil else { throw ValidationError("--send to a number needs --realm") }
-        guard ["sms", "voice", "whatsapp"].contains(channel) else {
-            throw ValidationError("--channel is \"\(channel)\": it must be sms, voice or whatsapp")
+        guard Channel(rawValue: channel)?.reaches == .phone else {
+            throw ValidationError("--channel is \"\(channel)\": it must be \(Self.channels)")
         }
     }
 

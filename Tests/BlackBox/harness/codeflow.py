@@ -48,19 +48,20 @@ class Flow:
 
     def sign_in(self, email, amr=("otp",), proves="email", request=None):
         """Signs the browser in, as the statement behind the pages does; returns the id of its session."""
-        former = hashlib.sha256(self.cookie.encode()).hexdigest() if self.cookie else None
+        former = "\\x" + hashlib.sha256(self.cookie.encode()).hexdigest() if self.cookie else None
         self.cookie = LEDGER.add("session_cookie", "pss_" + secrets.token_urlsafe(32))
         page = {
-            "cookie": hashlib.sha256(self.cookie.encode()).hexdigest(), "former": former, "host": self.host, "proves": proves,
+            "cookie": "\\x" + hashlib.sha256(self.cookie.encode()).hexdigest(), "former": former, "host": self.host, "proves": proves,
             "request": request,
         }
         session = str(uuid.uuid4())
         array = "ARRAY[" + ",".join(literal(method) for method in amr) + "]"
         self.realm.world.cluster.sql(
-            f"SELECT postern.opened_on_page('192.0.2.1', 'Browser/1', {literal(json.dumps(page))}),"
-            " set_config('postern.realm', u.realm_id::text, true), postern.open_session(u.realm_id, c.id, c.client_id, u.id,"
-            f" u.security_stamp, now(), ROW('{session}', '\\x00000000000000000000000000000000', NULL, '{{}}', '{{}}', {array}, 0, 0,"
-            " '192.0.2.1', '\\x00000000')::postern.new_session, NULL, NULL, NULL)"
+            "SELECT set_config('postern.realm', u.realm_id::text, true), postern.sign_in("
+            "ROW(u.realm_id, c.id, 'gt:authorization_code', '192.0.2.1', 'Browser/1', NULL, NULL)::postern.caller,"
+            f" ROW('{session}', '\\x00000000000000000000000000000000', NULL, '{{}}', '{{}}', {array}, 0, 0, '\\x00000000', NULL, NULL, false,"
+            f" jsonb_populate_record(NULL::postern.page_sign_in, {literal(json.dumps(page))}))::postern.new_session,"
+            " ROW(u.id, u.security_stamp, false, c.client_id, now(), NULL, NULL, NULL, NULL, NULL, NULL)::postern.candidate, NULL)"
             " FROM postern.user_account u JOIN postern.realm r ON r.id = u.realm_id JOIN postern.client c ON c.realm_id = r.id"
             f" WHERE r.slug = {literal(self.realm.slug)} AND u.address_key = {literal(email.lower())}"
             f" AND c.client_id = {literal(self.app.client_id)};")

@@ -19,13 +19,13 @@ class History:
         self.path = path
         self.count = 0
         self.doubled = []
-        self._once = set()
+        self._once = {}
         self._began = time.monotonic()
         self._lock = threading.Lock()
         self._file = open(path, "w", encoding="utf-8")  # pylint: disable=consider-using-with
 
     def add(self, name, port, began, request, outcome, body):
-        """One request, answered or not. A kind that ends with `once` is a proof that is good for one success."""
+        """One request, answered or not. A kind that ends with `once` is a proof that is good for one session."""
         body_of_request = request.partition(b"\r\n\r\n")[2]
         key = digest(body_of_request)
         line = {
@@ -36,9 +36,8 @@ class History:
             self.count += 1
             self._file.write(json.dumps(line) + "\n")
             if name.endswith("once") and outcome == 200:
-                if key in self._once:
+                if self._once.setdefault(key, session_of(body)) != session_of(body):
                     self.doubled.append(line)
-                self._once.add(key)
 
     def note(self, text):
         """What was done to the system."""
@@ -48,3 +47,12 @@ class History:
     def close(self):
         """Writes what is buffered."""
         self._file.close()
+
+
+def session_of(body):
+    """The session that an answer is of: by its refresh token, or by the whole of what has none."""
+    text = body.decode(errors="replace") if isinstance(body, bytes) else str(body)
+    try:
+        return json.loads(text).get("refresh_token", text)
+    except (ValueError, AttributeError):
+        return text

@@ -21,8 +21,9 @@ struct RealmDocument: Sendable {
     ) -> String {
         """
         {"key": "\(key)", "client_id": "\(clientID)", "display_name": "", "type": "public", "enabled": true,
-         "access_token_type": "reference", "require_dpop": false, "permissions": [\(list(permissions))], "origins": [],
-         "resources": [], "ios_apps": [], "android_apps": [], "consent": "systematic", "require_pkce": true, "require_par": false,
+         "settings": {"access_token_type": "reference", "require_dpop": false, "signing_alg": "realm",
+           "consent": "systematic", "require_pkce": true, "require_par": false},
+         "permissions": [\(list(permissions))], "origins": [], "resources": [], "ios_apps": [], "android_apps": [],
          "redirect_uris": [], "logout_uris": []}
         """
     }

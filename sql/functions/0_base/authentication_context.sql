@@ -21,12 +21,4 @@ RETURN ('{urn:postern:acr:1,urn:postern:acr:2,phr}'::text[])[postern.acr_level(p
 COMMENT ON FUNCTION postern.acr_of IS 'The highest authentication context class that these methods meet';
 GRANT EXECUTE ON FUNCTION postern.acr_of TO postern_app, postern_admin;
 
--- Of a statement that opens a session (postern.opened_for): whether acr_values asked for more than p_amr proves. Then
--- the first factor is not consumed; an account with a second one is asked for it.
-CREATE OR REPLACE FUNCTION postern.falls_short(p_amr text[]) RETURNS boolean
-LANGUAGE sql STABLE
-RETURN coalesce(NULLIF(current_setting('postern.level', true), '')::integer > postern.acr_level(p_amr), false);
-COMMENT ON FUNCTION postern.falls_short IS 'Whether the request asks for a stronger sign-in than these methods are';
-GRANT EXECUTE ON FUNCTION postern.falls_short TO postern_app;
-
 RESET ROLE;

@@ -49,136 +49,37 @@ RETURN extract(epoch FROM span)::integer;
 COMMENT ON FUNCTION postern.seconds IS 'Whole seconds of an interval';
 GRANT EXECUTE ON FUNCTION postern.seconds TO postern_app;
 
--- One document with everything a server needs to know about a realm. SECURITY INVOKER: row security applies.
+-- One document with everything a server needs to know about a realm; each capability says its part.
+-- SECURITY INVOKER: row security applies.
 CREATE OR REPLACE FUNCTION postern.realm_config(p_realm uuid)
 RETURNS jsonb
 LANGUAGE plpgsql
 AS $$
-DECLARE
-    v_result jsonb;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    SELECT jsonb_build_object(
-        'id', r.id,
-        'slug', r.slug,
-        'display_name', r.display_name,
-        'primary_domain', r.primary_domain,
-        'public_origin', coalesce(r.public_origin, 'https://' || r.primary_domain),
-        'enabled', r.enabled,
-        'config_version', r.config_version,
-        'left', postern.placement(r.id) = 'left',
-        'native_grants_enabled', r.native_grants_enabled,
-        'access_token_lifetime', postern.seconds(r.access_token_lifetime),
-        'refresh_token_lifetime', postern.seconds(r.refresh_token_lifetime),
-        'refresh_retry_window', postern.seconds(r.refresh_retry_window),
-        'session_lifetime', postern.seconds(r.session_lifetime),
-        'otp_lifetime', postern.seconds(r.otp_lifetime),
-        'otp_attempts', r.otp_attempts,
-        'otp_digits', r.otp_digits,
-        'phones', postern.configured_phones(r.id),
-        'magic_link_lifetime', postern.seconds(r.magic_link_lifetime),
-        'resend_cooldown', postern.seconds(r.resend_cooldown),
-        'ceremony_lifetime', postern.seconds(r.ceremony_lifetime),
-        'registration_firstname', r.registration_firstname,
-        'registration_lastname', r.registration_lastname,
-        'hosted', jsonb_build_object(
-            'enabled', r.hosted_enabled, 'methods', r.hosted_methods, 'default_locale', r.default_locale,
-            'sso_idle', postern.seconds(r.sso_idle), 'sign_in_lifetime', postern.seconds(r.sign_in_lifetime),
-            'code_lifetime', postern.seconds(r.code_lifetime), 'offer_passkey', r.offer_passkey),
-        'dpop', postern.dpop_config(r.id),
-        'possession', postern.possession_config(r.id),
-        'approvals', postern.approvals_config(r.id),
-        'channels', postern.configured_channels(r.id),
-        'address_rules', postern.configured_address_rules(r.id),
-        'scopes', (SELECT coalesce(jsonb_agg(jsonb_build_object(
-                              'name', s.name, 'description', s.description, 'resources', s.resources,
-                              'in_discovery', s.in_discovery, 'enabled', s.enabled) ORDER BY s.name), '[]')
-                     FROM postern.scope AS s WHERE s.realm_id = r.id),
-        'clients', (SELECT coalesce(jsonb_agg(jsonb_build_object(
-                               'key', c.id, 'client_id', c.client_id, 'type', c.client_type,
-                                   'display_name', c.display_name,
-                               'access_token_type', c.access_token_type, 'rp_id', c.rp_id,
-                               'access_token_lifetime', postern.seconds(c.access_token_lifetime),
-                               'refresh_token_lifetime', postern.seconds(c.refresh_token_lifetime),
-                               'require_dpop', c.require_dpop, 'match_number', c.match_number,
-                               'enabled', c.enabled, 'signing_alg', c.signing_alg,
-                                   'jwks', c.jwks,
-                               'secret_hash', encode(c.secret_hash, 'hex'),
-                               'previous_secret_hash', CASE WHEN c.previous_secret_expires_at > now()
-                                   THEN encode(c.previous_secret_hash, 'hex') END,
-                               'permissions', c.permissions, 'resources', c.resources,
-                               'consent', c.consent, 'require_pkce', c.require_pkce, 'require_par', c.require_par,
-                               'home_uri', c.home_uri,
-                               'redirect_uris', (SELECT coalesce(jsonb_agg(x.uri ORDER BY x.uri), '[]')
-                                                   FROM postern.redirect_uri AS x
-                                                  WHERE x.realm_id = c.realm_id AND x.client = c.id),
-                               'logout_uris', (SELECT coalesce(jsonb_agg(x.uri ORDER BY x.uri), '[]')
-                                                 FROM postern.logout_uri AS x
-                                                WHERE x.realm_id = c.realm_id AND x.client = c.id
-                                                  AND x.kind = 'post-logout'),
-                               'origins', (SELECT coalesce(jsonb_agg(o.origin ORDER BY o.origin), '[]') FROM (
-                                               SELECT w.origin FROM postern.client_web_origin AS w
-                                                WHERE w.realm_id = c.realm_id AND w.client = c.id
-                                               UNION
-                                               SELECT postern.android_origin(f) FROM postern.client_android_app AS a,
-                                                      unnest(a.fingerprints) AS f
-                                                WHERE a.realm_id = c.realm_id AND a.client = c.id) AS o),
-                               'ios_apps', (SELECT coalesce(jsonb_agg(i.team_id || '.' || i.bundle_id
-                                   ORDER BY i.team_id, i.bundle_id), '[]')
-                                              FROM postern.client_ios_app AS i WHERE i.realm_id = c.realm_id
-                                                   AND i.client = c.id),
-                               'android_apps', (SELECT coalesce(jsonb_agg(jsonb_build_object('package_name',
-                                   a.package_name,
-                                                           'sha256_cert_fingerprints', a.fingerprints)
-                                                               ORDER BY a.package_name), '[]')
-                                                  FROM postern.client_android_app AS a WHERE a.realm_id = c.realm_id
-                                                       AND a.client = c.id)
-                           ) ORDER BY c.client_id), '[]')
-                      FROM postern.client AS c WHERE c.realm_id = r.id),
-        'apps', (SELECT coalesce(jsonb_agg(jsonb_build_object(
-                            'slug', a.slug, 'display_name', a.display_name, 'subdomain', a.subdomain,
-                                'registration', a.registration,
-                            'native_grants_enabled', a.native_grants_enabled,
-                            'hosted_enabled', a.hosted_enabled,
-                            'hosted_methods', coalesce(a.hosted_methods, r.hosted_methods),
-                            'default_locale', coalesce(a.default_locale, r.default_locale),
-                            'offer_passkey', coalesce(a.offer_passkey, r.offer_passkey),
-                            'registration_firstname', coalesce(a.registration_firstname, r.registration_firstname),
-                            'registration_lastname', coalesce(a.registration_lastname, r.registration_lastname),
-                            'clients', (SELECT coalesce(jsonb_agg(k.client ORDER BY k.client), '[]')
-                                          FROM postern.app_client AS k WHERE k.realm_id = a.realm_id
-                                               AND k.app = a.slug)) ORDER BY a.slug), '[]')
-                   FROM postern.app AS a WHERE a.realm_id = r.id),
-        'brands', postern.brands_config(r.id),
-        'texts', postern.texts_config(r.id),
-        -- What the codes of test identities are compared under.
-        'test_code_keys', (SELECT coalesce(jsonb_agg(jsonb_build_object('id', d.id, 'sealed', encode(d.sealed, 'hex'))),
-                                           '[]')
-                             FROM postern.data_key AS d WHERE d.realm_id = r.id AND d.purpose = 'test-code'),
-        'rate_limits', (SELECT coalesce(jsonb_agg(jsonb_build_object(
-                                   'policy', l.policy, 'dimension', l.dimension, 'permits', l.permits,
-                                   'per', postern.seconds(l.per), 'burst', l.burst, 'mode', l.mode) ORDER BY l.policy,
-                                       l.dimension), '[]')
-                          FROM postern.effective_rate_limits(r.id) AS l),
-        'signing_keys', (SELECT coalesce(jsonb_agg(jsonb_build_object(
-                                    'kid', k.kid, 'alg', k.alg, 'public_jwk', k.public_jwk,
-                                        'sealed_private', encode(k.sealed_private, 'hex'), 'for_realm', k.for_realm,
-                                    'sealed_data_key', (SELECT encode(d.sealed, 'hex') FROM postern.data_key AS d
-                                                         WHERE d.realm_id = k.realm_id AND d.id = k.data_key),
-                                    'activates_at', extract(epoch FROM k.activates_at),
-                                        'retires_at', extract(epoch FROM k.retires_at))
-                                    ORDER BY k.activates_at, k.kid), '[]')
-                           FROM postern.signing_key AS k
-                          WHERE k.realm_id = r.id AND (k.retires_at IS NULL OR k.retires_at > now())),
-        -- Public halves only: what ID tokens that are sent as hints may have been signed with, retired keys too.
-        'hint_keys', (SELECT coalesce(jsonb_agg(jsonb_build_object('kid', k.kid, 'alg', k.alg,
-            'public_jwk', k.public_jwk)
-                                                ORDER BY k.activates_at DESC, k.kid), '[]')
-                        FROM postern.signing_key AS k WHERE k.realm_id = r.id AND NOT k.withdrawn))
-      INTO v_result
-      FROM postern.realm AS r
-     WHERE r.id = p_realm AND r.enabled;
-    RETURN v_result;
+    RETURN (
+        SELECT jsonb_build_object(
+                   'id', r.id, 'slug', r.slug, 'display_name', r.display_name, 'primary_domain', r.primary_domain,
+                   'public_origin', coalesce(r.public_origin, 'https://' || r.primary_domain),
+                   'config_version', r.config_version, 'left', postern.placement(r.id) = 'left',
+                   'hosted', postern.hosted_config(r.id),
+                   'scopes', postern.scopes_config(r.id),
+                   'clients', postern.clients_config(r.id),
+                   'apps', postern.apps_config(r.id),
+                   'rate_limits', postern.rate_limits_config(r.id),
+                   'signing_keys', postern.signing_keys_config(r.id),
+                   'hint_keys', postern.hint_keys_config(r.id),
+                   'test_code_keys', postern.test_code_keys_config(r.id),
+                   'channels', postern.channels_config(r.id),
+                   'address_rules', postern.address_rules_config(r.id),
+                   'phones', postern.phones_config(r.id),
+                   'brands', postern.brands_config(r.id),
+                   'texts', postern.texts_config(r.id),
+                   'dpop', postern.dpop_config(r.id),
+                   'possession', postern.possession_config(r.id),
+                   'approvals', postern.approvals_config(r.id))
+               || postern.realm_settings_config(r.id)
+          FROM postern.realm AS r WHERE r.id = p_realm AND r.enabled);
 END
 $$;
 COMMENT ON FUNCTION postern.realm_config IS

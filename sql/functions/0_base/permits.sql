@@ -41,122 +41,126 @@ $$;
 COMMENT ON FUNCTION postern.effective_rate_limits IS 'Defaults merged with the overrides of a realm';
 GRANT EXECUTE ON FUNCTION postern.effective_rate_limits TO postern_app;
 
--- Takes up to p_wanted[i] permits of key i, in order, and stops at the first key that has none (later keys are not
--- touched).
--- A refused key has granted = 0 and says when one permit will be available. A key of which none is wanted is looked at:
--- granted = 1 and nothing is taken, or it is refused when no permit is available. A negative p_wanted[i] is a limit in
--- mode log-only: it is counted alike, but when no permit is available it is not refused and only has granted = 0. The
--- realm is that of the transaction.
-CREATE OR REPLACE FUNCTION postern.take_permits(
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[])
-RETURNS TABLE (ord integer, granted integer, retry_after double precision)
-LANGUAGE plpgsql
-AS $$
-#variable_conflict use_variable
-DECLARE
-    v_realm uuid := postern.current_realm();
-    v_wanted integer;
-    v_step interval;
-    v_tat timestamptz;
-    v_free integer;
-    v_overfull interval;
-BEGIN
-    FOR i IN 1 .. coalesce(cardinality(p_keys), 0) LOOP
-        ord := i;
-        granted := 0;
-        retry_after := NULL;
-        v_wanted := abs(p_wanted[i]);
-        v_step := make_interval(secs => p_per[i] / p_permits[i]);
-        IF v_wanted = 0 THEN
-            SELECT extract(epoch FROM b.tat - now() - (p_burst[i] - 1) * v_step)::float8 INTO retry_after
-              FROM postern.rate_bucket AS b
-             WHERE b.realm_id = v_realm AND b.key = p_keys[i] AND b.tat > now() + (p_burst[i] - 1) * v_step
-               AND b.tat <= clock_timestamp() + p_burst[i] * v_step + interval '100 milliseconds';
-            granted := CASE WHEN retry_after IS NULL THEN 1 ELSE 0 END;
-        ELSE
-            -- A bucket above its maximum was filled under another limit or another clock: it counts as empty. (By
-            -- clock_timestamp() and not by now(): after a wait for this row, now() is earlier than the value just
-            -- written. A tenth of a second, because a permit is given a millionth of a step early below, and a step is
-            -- a day at most: 86 ms. With less, a request in that moment would empty the bucket.)
-            v_overfull := p_burst[i] * v_step + interval '100 milliseconds';
-            -- All wanted permits in one statement, which waits for the row lock.
-            INSERT INTO postern.rate_bucket AS b (realm_id, key, tat)
-            SELECT v_realm, p_keys[i], now() + v_wanted * v_step WHERE v_wanted <= p_burst[i]
-                ON CONFLICT (realm_id, key) DO UPDATE
-                   SET tat = CASE WHEN b.tat > clock_timestamp() + v_overfull THEN now()
-                       ELSE greatest(b.tat, now()) END + v_wanted * v_step
-                 WHERE greatest(b.tat, now()) + v_wanted * v_step <= now() + p_burst[i] * v_step
-                    OR b.tat > clock_timestamp() + v_overfull
-            RETURNING b.tat INTO v_tat;
-            IF FOUND THEN
-                granted := v_wanted;
-            ELSE
-                -- Fewer permits than wanted: take those that are available.
-                INSERT INTO postern.rate_bucket AS b (realm_id, key, tat) VALUES (v_realm, p_keys[i], now())
-                    ON CONFLICT (realm_id, key) DO UPDATE
-                   SET tat = CASE WHEN b.tat > clock_timestamp() + v_overfull THEN now() ELSE greatest(b.tat, now()) END
-                RETURNING b.tat INTO v_tat;
-                v_free := least(v_wanted::float8, floor(extract(epoch FROM now() + p_burst[i] * v_step - v_tat)::float8
-                                                           / extract(epoch FROM v_step)::float8 + 1e-6))::integer;
-                IF v_free >= 1 THEN
-                    UPDATE postern.rate_bucket AS b SET tat = v_tat + v_free * v_step
-                     WHERE b.realm_id = v_realm AND b.key = p_keys[i];
-                    granted := v_free;
-                ELSIF p_wanted[i] > 0 THEN
-                    retry_after := greatest(extract(epoch FROM v_tat - now() - (p_burst[i] - 1) * v_step)::float8,
-                                            0.001);
-                END IF;
-            END IF;
-        END IF;
-        RETURN NEXT;
-        EXIT WHEN retry_after IS NOT NULL;
-    END LOOP;
-END
-$$;
-COMMENT ON FUNCTION postern.take_permits IS
-    'Takes permits from the buckets of this transaction''s realm; stops at the first empty one';
-GRANT EXECUTE ON FUNCTION postern.take_permits TO postern_app;
-
--- The first step of every limited statement: the realm of the transaction, and the permits of the request. outcome is
--- rate_limited when a permit was refused, which limit_ord names, and else NULL.
+-- The first step of every limited statement: the realm of the transaction, and the permits of the request. Takes up to
+-- wanted[i] permits of key i, in order, and stops at the first key that has none (later keys are not touched): then
+-- outcome is rate_limited, limit_ord names the key and retry_after says when one permit will be available; else outcome
+-- is NULL. granted: of each key that was asked, 0 for the refused one. A key of which none is wanted is looked at:
+-- granted = 1 and nothing is taken, or it is refused when no permit is available. A negative wanted[i] is a limit in
+-- mode log-only: it is counted alike, but when no permit is available it is not refused and only has granted = 0.
 -- The hottest statements (a code, a passkey, a refresh) set the realm themselves, by an assignment, which is cheaper
 -- than PERFORM, and call this only when there are permits to take.
 CREATE OR REPLACE FUNCTION postern.enter_realm(
-    p_realm uuid, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_realm uuid, p_permits postern.permits,
     OUT outcome text, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
+#variable_conflict use_column
 DECLARE
     v_set text := set_config('postern.realm', p_realm::text, true);
-    v_permit record;
+    -- Once: an element of a member is taken out of the whole value each time.
+    v_keys text[] := p_permits.keys;
+    v_all integer[] := p_permits.wanted;
+    v_burst integer[] := p_permits.burst;
+    v_wanted integer;
+    v_step interval;
+    v_taken interval;
+    v_latest timestamptz;
+    v_granted integer;
 BEGIN
-    IF cardinality(p_keys) > 0 THEN
-        FOR v_permit IN
-            SELECT t.ord, t.granted, t.retry_after
-              FROM postern.take_permits(p_keys, p_wanted, p_permits, p_per, p_burst) AS t
-        LOOP
-            granted := granted || v_permit.granted;
-            IF v_permit.retry_after IS NOT NULL THEN
-                outcome := 'rate_limited';
-                limit_ord := v_permit.ord;
-                retry_after := v_permit.retry_after;
+    FOR i IN 1 .. coalesce(cardinality(v_keys), 0) LOOP
+        v_wanted := abs(v_all[i]);
+        v_step := make_interval(secs => p_permits.per[i] / p_permits.permits[i]);
+        v_granted := NULL;
+        IF v_wanted BETWEEN 1 AND v_burst[i] THEN
+            v_taken := v_wanted * v_step;
+            v_latest := now() + (v_burst[i] - v_wanted) * v_step;
+            -- All wanted permits in one statement, which waits for the row lock.
+            INSERT INTO postern.rate_bucket AS b (realm_id, key, tat) VALUES (p_realm, v_keys[i], now() + v_taken)
+                ON CONFLICT (realm_id, key) DO UPDATE SET tat = greatest(b.tat, now()) + v_taken
+             WHERE b.tat <= v_latest;
+            IF FOUND THEN
+                v_granted := v_wanted;
             END IF;
-        END LOOP;
-    END IF;
+        END IF;
+        IF v_granted IS NULL THEN
+            SELECT t.granted, t.retry_after INTO v_granted, retry_after
+              FROM postern.take_what_is_left(p_realm, v_keys[i], v_all[i], v_burst[i], v_step) AS t;
+        END IF;
+        granted := granted || v_granted;
+        IF retry_after IS NOT NULL THEN
+            outcome := 'rate_limited';
+            limit_ord := i;
+            RETURN;
+        END IF;
+    END LOOP;
 END
 $$;
 COMMENT ON FUNCTION postern.enter_realm IS
     'Begins a limited statement: sets the realm and takes the permits of the request; limit_ord names the refused one';
 GRANT EXECUTE ON FUNCTION postern.enter_realm TO postern_app;
 
+-- For enter_realm: a key of which none is wanted, or whose bucket does not have all that are wanted. A bucket above its
+-- maximum was filled under another limit or another clock: it counts as empty. (By clock_timestamp() and not by now():
+-- after a wait for this row, now() is earlier than the value just written. A tenth of a second, because a permit is
+-- given a millionth of a step early below, and a step is a day at most: 86 ms. With less, a request in that moment
+-- would empty the bucket.)
+CREATE OR REPLACE FUNCTION postern.take_what_is_left(
+    p_realm uuid, p_key text, p_wanted integer, p_burst integer, p_step interval,
+    OUT granted integer, OUT retry_after double precision)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_overfull interval := p_burst * p_step + interval '100 milliseconds';
+    v_tat timestamptz;
+BEGIN
+    IF p_wanted = 0 THEN
+        SELECT extract(epoch FROM b.tat - now() - (p_burst - 1) * p_step)::float8 INTO retry_after
+          FROM postern.rate_bucket AS b
+         WHERE b.realm_id = p_realm AND b.key = p_key AND b.tat > now() + (p_burst - 1) * p_step
+           AND b.tat <= clock_timestamp() + v_overfull;
+        granted := CASE WHEN retry_after IS NULL THEN 1 ELSE 0 END;
+        RETURN;
+    END IF;
+    INSERT INTO postern.rate_bucket AS b (realm_id, key, tat) VALUES (p_realm, p_key, now())
+        ON CONFLICT (realm_id, key) DO UPDATE
+       SET tat = CASE WHEN b.tat > clock_timestamp() + v_overfull THEN now() ELSE greatest(b.tat, now()) END
+    RETURNING b.tat INTO v_tat;
+    granted := greatest(0, least(abs(p_wanted)::float8,
+                                 floor(extract(epoch FROM now() + p_burst * p_step - v_tat)::float8
+                                       / extract(epoch FROM p_step)::float8 + 1e-6)))::integer;
+    IF granted >= 1 THEN
+        UPDATE postern.rate_bucket AS b SET tat = v_tat + granted * p_step
+         WHERE b.realm_id = p_realm AND b.key = p_key;
+    ELSIF p_wanted > 0 THEN
+        retry_after := greatest(extract(epoch FROM v_tat - now() - (p_burst - 1) * p_step)::float8, 0.001);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION postern.take_what_is_left IS
+    'Takes as many permits of one key as there are; retry_after: the key is refused';
+GRANT EXECUTE ON FUNCTION postern.take_what_is_left TO postern_app;
+
+-- enter_realm for the realm of the transaction, a row for each key that was asked.
+CREATE OR REPLACE FUNCTION postern.take_permits(p_permits postern.permits)
+RETURNS TABLE (ord integer, granted integer, retry_after double precision)
+LANGUAGE sql
+AS $$
+    SELECT g.ord::integer, g.granted, CASE WHEN g.ord = t.limit_ord THEN t.retry_after END
+      FROM postern.enter_realm(postern.current_realm(), p_permits) AS t,
+           LATERAL unnest(t.granted) WITH ORDINALITY AS g (granted, ord)
+$$;
+COMMENT ON FUNCTION postern.take_permits IS
+    'Takes permits from the buckets of this transaction''s realm; stops at the first empty one';
+GRANT EXECUTE ON FUNCTION postern.take_permits TO postern_app;
+
 CREATE OR REPLACE FUNCTION postern.take_realm_permits(
-    p_realm uuid, p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_realm uuid, p_permits postern.permits,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
 BEGIN
     SELECT t.limit_ord, t.retry_after, t.granted INTO limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+      FROM postern.enter_realm(p_realm, p_permits) AS t;
 END
 $$;
 COMMENT ON FUNCTION postern.take_realm_permits IS 'Takes the permits of one request; limit_ord names the refused one';

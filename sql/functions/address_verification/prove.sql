@@ -23,60 +23,61 @@ GRANT EXECUTE ON FUNCTION postern.address_proved_at TO postern_app;
 -- Outcomes: known (share_address may follow; nothing was sent), sent, cooldown (sent a moment ago), send_limit,
 -- rate_limited.
 CREATE OR REPLACE FUNCTION postern.begin_address_verification(
-    p_realm uuid, p_id uuid, p_resend_of uuid, p_address text, p_address_key text, p_sealed bytea, p_channel text,
-    p_region text, p_client uuid, p_app text, p_source text, p_lifetime integer, p_sends integer,
-    p_salt bytea, p_keyed bytea, p_cookie_hash bytea, p_host text, p_max_age integer, p_mail_id uuid, p_payload bytea,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-    p_brake_permits integer, p_brake_per double precision, p_brake_burst integer,
+    p_caller postern.caller, p_permits postern.permits, p_request postern.new_request, p_brake postern.budget,
+    p_sealed bytea, p_salt bytea, p_keyed bytea, p_cookie_hash bytea, p_host text, p_max_age integer, p_mail_id uuid,
+    p_payload bytea,
     OUT outcome text, OUT id uuid, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_variable
 DECLARE
-    v_set text := set_config('postern.realm', p_realm::text, true);
+    v_realm uuid := p_caller.realm;
+    v_set text := set_config('postern.realm', v_realm::text, true);
+    v_resend_of uuid := encode(p_request.resend_of, 'hex');
+    v_expires_at timestamptz := now() + make_interval(secs => p_request.lifetime);
     v_before record;
 BEGIN
     IF p_cookie_hash IS NOT NULL
-       AND EXISTS (SELECT FROM postern.live_browser_session(p_realm, p_cookie_hash, p_host) AS b
-                    WHERE postern.address_proved_at(p_realm, b, p_address_key, p_max_age) IS NOT NULL) THEN
+       AND EXISTS (SELECT FROM postern.live_browser_session(v_realm, p_cookie_hash, p_host) AS b
+                    WHERE postern.address_proved_at(v_realm, b, p_request.address_key, p_max_age) IS NOT NULL) THEN
         outcome := 'known';
         RETURN;
     END IF;
     SELECT p.sends, p.message, p.last_send_at > now() - r.resend_cooldown AS cools INTO v_before
-      FROM postern.address_verification AS p JOIN postern.realm AS r ON r.id = p_realm
-      LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
-     WHERE p.realm_id = p_realm AND p.id = p_resend_of AND p.client = p_client AND p.proved_at IS NULL
+      FROM postern.address_verification AS p JOIN postern.realm AS r ON r.id = v_realm
+      LEFT JOIN postern.rate_bucket AS b ON b.realm_id = v_realm AND b.key = 'token|wrong-codes'
+     WHERE p.realm_id = v_realm AND p.id = v_resend_of AND p.client = p_caller.client AND p.proved_at IS NULL
        AND p.expires_at > now()
        -- One without tries would refuse the right code too: the code gets a proof of its own.
-       AND p.attempts < CASE WHEN postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst)
+       AND p.attempts < CASE WHEN postern.is_braked(b.tat, p_brake.permits, p_brake.per, p_brake.burst)
                              THEN 1 ELSE r.otp_attempts END;
-    id := CASE WHEN v_before.sends IS NULL THEN p_id ELSE p_resend_of END;
+    id := CASE WHEN v_before.sends IS NULL THEN encode(p_request.id, 'hex')::uuid ELSE v_resend_of END;
     IF v_before.cools THEN
         outcome := 'cooldown';
         RETURN;
-    ELSIF v_before.sends >= p_sends THEN
+    ELSIF v_before.sends >= p_request.sends THEN
         outcome := 'send_limit';
         RETURN;
     END IF;
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+      FROM postern.enter_realm(v_realm, p_permits) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
     outcome := 'sent';
     INSERT INTO postern.address_verification AS p (realm_id, id, client, expires_at, last_send_at, sends, kind, channel,
                                             region, source, sealed_address, code_salt, code_mac, message)
-    VALUES (p_realm, id, p_client, now() + make_interval(secs => p_lifetime), now(), 1,
-            CASE WHEN p_channel IS NULL THEN 'email' ELSE 'phone' END, p_channel, p_region, p_source, p_sealed, p_salt,
-            sha256(p_salt || p_keyed), p_mail_id)
+    VALUES (v_realm, id, p_caller.client, v_expires_at, now(), 1,
+            CASE WHEN p_request.channel IS NULL THEN 'email' ELSE 'phone' END, p_request.channel, p_request.region,
+            p_caller.source, p_sealed, p_salt, sha256(p_salt || p_keyed), p_mail_id)
         ON CONFLICT ON CONSTRAINT address_verification_pkey DO UPDATE
        SET sends = p.sends + 1, last_send_at = now(), channel = excluded.channel, code_salt = excluded.code_salt,
            code_mac = excluded.code_mac, expires_at = excluded.expires_at, message = excluded.message;
-    PERFORM postern.supersede_message(p_realm, v_before.message);
+    PERFORM postern.supersede_message(v_realm, v_before.message);
     PERFORM postern.queue_message(
-        p_realm, p_mail_id, coalesce(p_channel, 'email'), p_address, 'otp', 'verify', p_payload,
-        p_expires_at => now() + make_interval(secs => p_lifetime), p_client => p_client, p_app => p_app,
-        p_locale => NULLIF(current_setting('postern.locale', true), ''), p_region => p_region);
+        v_realm, p_mail_id, coalesce(p_request.channel, 'email'), p_request.address, 'otp', 'verify', p_payload,
+        p_expires_at => v_expires_at, p_client => p_caller.client, p_app => p_caller.app,
+        p_locale => p_request.locale, p_region => p_request.region, p_page_origin => p_request.page_origin);
 END
 $$;
 COMMENT ON FUNCTION postern.begin_address_verification IS
@@ -87,7 +88,7 @@ GRANT EXECUTE ON FUNCTION postern.begin_address_verification TO postern_app;
 -- pages were closed meanwhile), used (the pushed request was answered before).
 CREATE OR REPLACE FUNCTION postern.issue_address_code(
     p_realm uuid, p_client uuid, p_id uuid, p_subject uuid, p_proved_at timestamptz, p_amr text[], p_acr text,
-    p_request jsonb, p_source text)
+    p_request postern.code_request, p_source text)
 RETURNS text
 LANGUAGE plpgsql
 AS $$
@@ -100,16 +101,14 @@ BEGIN
        AND r.id = p_realm AND r.enabled AND r.hosted_enabled;
     IF NOT FOUND THEN
         RETURN 'closed';
-    ELSIF p_request ->> 'pushed' IS NOT NULL
-          AND NOT postern.use_pushed_request(p_realm, decode(p_request ->> 'pushed', 'hex')) THEN
+    ELSIF p_request.pushed IS NOT NULL AND NOT postern.use_pushed_request(p_realm, p_request.pushed) THEN
         RETURN 'used';
     END IF;
     UPDATE postern.address_verification AS p
        SET proved_at = p_proved_at, expires_at = now() + v_lifetime, subject = p_subject, amr = p_amr, acr = p_acr,
-           code_hash = decode(p_request ->> 'code', 'hex'), redirect_uri = p_request ->> 'redirect_uri',
-           code_challenge = p_request ->> 'challenge', nonce = p_request ->> 'nonce',
-           scope = postern.texts(p_request -> 'scope'), resource = postern.texts(p_request -> 'resource'),
-           code_mac = NULL, code_salt = NULL, jkt = decode(p_request ->> 'jkt', 'hex')
+           code_hash = p_request.code, redirect_uri = p_request.redirect_uri,
+           code_challenge = p_request.challenge, nonce = p_request.nonce, scope = p_request.scope,
+           resource = p_request.resource, code_mac = NULL, code_salt = NULL, jkt = p_request.jkt
      WHERE p.realm_id = p_realm AND p.id = p_id;
     INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
     SELECT p_realm, 'address_proven', p_client, p_source,
@@ -127,9 +126,9 @@ GRANT EXECUTE ON FUNCTION postern.issue_address_code TO postern_app;
 -- rate_limited. compared: 1 when a code was compared and wrong.
 CREATE OR REPLACE FUNCTION postern.prove_address(
     p_realm uuid, p_client uuid, p_id uuid, p_address_key text, p_keyed bytea[], p_subject uuid, p_amr text[],
-    p_acr text, p_request jsonb, p_source text,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
-    p_brake_permits integer, p_brake_per double precision, p_brake_burst integer,
+    p_acr text, p_request postern.code_request, p_source text,
+    p_permits postern.permits,
+    p_brake postern.budget,
     OUT outcome text, OUT reason text, OUT compared integer, OUT limit_ord integer, OUT retry_after double precision,
     OUT granted integer[])
 LANGUAGE plpgsql
@@ -141,7 +140,7 @@ DECLARE
 BEGIN
     compared := 0;
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+      FROM postern.enter_realm(p_realm, p_permits) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
@@ -151,7 +150,7 @@ BEGIN
       LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
      WHERE p.realm_id = p_realm AND p.id = p_id AND p.client = p_client AND p.code_mac IS NOT NULL
        AND p.expires_at > now() AND r.id = p_realm
-       AND p.attempts < CASE WHEN postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst)
+       AND p.attempts < CASE WHEN postern.is_braked(b.tat, p_brake.permits, p_brake.per, p_brake.burst)
                              THEN 1 ELSE r.otp_attempts END
     RETURNING p.region, p.source,
               EXISTS (SELECT FROM unnest(p_keyed) AS k (keyed)
@@ -200,7 +199,7 @@ GRANT EXECUTE ON FUNCTION postern.prove_address TO postern_app;
 -- (there is no such session, or no such proof any more).
 CREATE OR REPLACE FUNCTION postern.share_address(
     p_realm uuid, p_client uuid, p_id uuid, p_cookie_hash bytea, p_host text, p_address_key text, p_max_age integer,
-    p_sealed bytea, p_subject uuid, p_acr text, p_request jsonb, p_source text)
+    p_sealed bytea, p_subject uuid, p_acr text, p_request postern.code_request, p_source text)
 RETURNS text
 LANGUAGE plpgsql
 AS $$

@@ -152,4 +152,23 @@ SELECT r.slug AS realm, a.slug AS app, a.display_name, a.subdomain, a.registrati
   FROM postern.app AS a JOIN postern.realm AS r ON r.id = a.realm_id;
 COMMENT ON VIEW admin.apps IS 'Apps and their clients';
 
+-- For realm_config.
+CREATE OR REPLACE FUNCTION postern.apps_config(p_realm uuid) RETURNS jsonb
+LANGUAGE sql STABLE
+RETURN (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                   'slug', a.slug, 'display_name', a.display_name, 'subdomain', a.subdomain,
+                   'registration', a.registration, 'native_grants_enabled', a.native_grants_enabled,
+                   'hosted_enabled', a.hosted_enabled, 'hosted_methods', coalesce(a.hosted_methods, r.hosted_methods),
+                   'default_locale', coalesce(a.default_locale, r.default_locale),
+                   'offer_passkey', coalesce(a.offer_passkey, r.offer_passkey),
+                   'registration_firstname', coalesce(a.registration_firstname, r.registration_firstname),
+                   'registration_lastname', coalesce(a.registration_lastname, r.registration_lastname),
+                   'clients', (SELECT coalesce(jsonb_agg(k.client ORDER BY k.client), '[]')
+                                 FROM postern.app_client AS k WHERE k.realm_id = a.realm_id AND k.app = a.slug))
+                   ORDER BY a.slug), '[]')
+          FROM postern.app AS a JOIN postern.realm AS r ON r.id = a.realm_id WHERE a.realm_id = p_realm);
+COMMENT ON FUNCTION postern.apps_config IS
+    'The Apps of a realm, with what they inherit from it filled in, for realm_config';
+GRANT EXECUTE ON FUNCTION postern.apps_config TO postern_app;
+
 RESET ROLE;

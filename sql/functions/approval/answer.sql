@@ -7,7 +7,7 @@ SET LOCAL ROLE postern_owner;
 CREATE OR REPLACE FUNCTION postern.answer_approval(
     p_realm uuid, p_approval uuid, p_thumbprint bytea, p_decision text, p_client_id text, p_event text,
     p_binding_message text, p_challenge bytea, p_match_number text, p_source text,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_permits postern.permits,
     OUT outcome text, OUT decision text, OUT decided_at double precision,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -19,7 +19,7 @@ DECLARE
     v_decision text;
 BEGIN
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+      FROM postern.enter_realm(p_realm, p_permits) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;

@@ -27,7 +27,8 @@ BEGIN
     END IF;
     IF FOUND THEN
         RETURN QUERY SELECT
-            v_event.id, v_event.event_id, coalesce(v_event.hint, ''), v_event.event, v_event.detail ->> 'ip',
+            v_event.id, v_event.event_id::integer, coalesce(v_event.hint::text, ''), v_event.event::text,
+            v_event.detail ->> 'ip',
             date_part('epoch', v_event.created_at),
             date_part('epoch', coalesce(v_event.decided_at, v_event.created_at)),
             date_part('epoch', v_event.expires_at), v_event.state = 'open' AND v_event.expires_at > now(),

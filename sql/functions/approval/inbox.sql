@@ -5,8 +5,7 @@ SET LOCAL ROLE postern_owner;
 -- rate_limited. approvals: a list, oldest first; empty on probation. quiet_until: until when those of strangers
 -- at least are not shown.
 CREATE OR REPLACE FUNCTION postern.approval_inbox(
-    p_realm uuid,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_realm uuid, p_proof postern.proof_use, p_permits postern.permits,
     OUT outcome text, OUT user_id uuid, OUT probation_until double precision, OUT quiet_until double precision,
     OUT approvals jsonb, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -16,12 +15,12 @@ DECLARE
     v_device postern.device_key;
 BEGIN
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+      FROM postern.enter_realm(p_realm, p_permits) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
-    PERFORM postern.use_proof(p_realm);
-    SELECT d.* INTO v_device FROM postern.device_by_key(p_realm, postern.proof_key()) AS d;
+    PERFORM postern.use_proof(p_realm, p_proof);
+    SELECT d.* INTO v_device FROM postern.device_by_key(p_realm, p_proof.key) AS d;
     IF NOT FOUND THEN
         outcome := 'unknown';
         RETURN;

@@ -34,10 +34,10 @@ COMMENT ON FUNCTION postern.approvals_since IS
 -- only. event_id: of a request that Cotter's wire can name (p_is_event). p_shows_source: whether devices are told
 -- p_source, because it is the asker's own. p_hint_session: sid of an ID token that names the person.
 CREATE OR REPLACE FUNCTION postern.ask_approval(
-    p_realm uuid, p_id uuid, p_client uuid, p_hint text, p_event text, p_binding_message text, p_match_number text,
+    p_realm uuid, p_proof postern.proof_use, p_permits postern.permits, p_id uuid, p_client uuid, p_hint text,
+    p_event text, p_binding_message text, p_match_number text,
     p_challenge bytea, p_is_event boolean, p_shows_source boolean, p_ip text, p_source text, p_lifetime integer,
     p_hint_session uuid,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
     OUT outcome text, OUT event_id integer, OUT asked_at double precision, OUT expires_at double precision,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -45,11 +45,11 @@ AS $$
 #variable_conflict use_column
 BEGIN
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+      FROM postern.enter_realm(p_realm, p_permits) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
-    PERFORM postern.use_proof(p_realm);
+    PERFORM postern.use_proof(p_realm, p_proof);
     UPDATE postern.device_request AS t SET state = 'failed', reason = 'replaced', ended_at = now(), expires_at = now()
      WHERE t.realm_id = p_realm AND t.kind = 'approval' AND t.client = p_client
        AND lower(t.hint COLLATE "C") = lower(p_hint COLLATE "C") AND t.source = p_source
@@ -63,7 +63,7 @@ BEGIN
             realm_id, id, kind, expires_at, client, source, jkt, match_number, detail, event, event_id, hint,
             binding_message, challenge)
         VALUES (p_realm, p_id, 'approval', now() + make_interval(secs => p_lifetime), p_client, p_source,
-                postern.proof_key(), p_match_number,
+                p_proof.key, p_match_number,
                 jsonb_strip_nulls(jsonb_build_object('ip', p_ip, 'shows_source', NULLIF(p_shows_source, false),
                                                      'sid', p_hint_session)),
                 p_event, event_id, p_hint, p_binding_message, p_challenge)

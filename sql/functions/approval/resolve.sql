@@ -218,7 +218,7 @@ BEGIN
                p_expires_at => p_approval.expires_at, p_client => d.client)
       FROM postern.device_key AS d
      WHERE d.realm_id = p_approval.realm_id AND d.user_id = p_user AND d.push_handle IS NOT NULL
-       AND postern.device_may_approve(d) AND postern.configured_channels(d.realm_id) ? 'push';
+       AND postern.device_may_approve(d) AND postern.channels_config(d.realm_id) ? 'push';
 END
 $$;
 COMMENT ON FUNCTION postern.push_approval IS 'Queues a push to each device that may answer a request for approval';

@@ -95,4 +95,15 @@ END
 $$;
 COMMENT ON FUNCTION postern.prepare_hosted IS 'Adds what a realm with pages has: scopes and an RS256 key';
 
+-- For realm_config.
+CREATE OR REPLACE FUNCTION postern.hosted_config(p_realm uuid) RETURNS jsonb
+LANGUAGE sql STABLE
+RETURN (SELECT jsonb_build_object(
+                   'enabled', r.hosted_enabled, 'methods', r.hosted_methods, 'default_locale', r.default_locale,
+                   'sso_idle', postern.seconds(r.sso_idle), 'sign_in_lifetime', postern.seconds(r.sign_in_lifetime),
+                   'code_lifetime', postern.seconds(r.code_lifetime), 'offer_passkey', r.offer_passkey)
+          FROM postern.realm AS r WHERE r.id = p_realm);
+COMMENT ON FUNCTION postern.hosted_config IS 'The pages of a realm, for realm_config';
+GRANT EXECUTE ON FUNCTION postern.hosted_config TO postern_app;
+
 RESET ROLE;

@@ -19,19 +19,14 @@ RETURN CASE p_acr
 COMMENT ON FUNCTION postern.meets_acr IS 'Whether a browser session meets an authentication context class';
 GRANT EXECUTE ON FUNCTION postern.meets_acr TO postern_app;
 
-CREATE OR REPLACE FUNCTION postern.texts(p_array jsonb) RETURNS text[]
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN ARRAY(SELECT x FROM jsonb_array_elements_text(coalesce(p_array, '[]')) AS x);
-COMMENT ON FUNCTION postern.texts IS 'The strings of a JSON array';
-GRANT EXECUTE ON FUNCTION postern.texts TO postern_app;
-
 -- Whether the sign-in at p_auth_time is not the one that a request wants: the client asked for a new one (login), or it
 -- is older than max_age. A proof that was given for this request (proved) is new, however long its user reads a page.
-CREATE OR REPLACE FUNCTION postern.wants_sign_in(p_auth_time timestamptz, p_request jsonb) RETURNS boolean
+CREATE OR REPLACE FUNCTION postern.wants_sign_in(p_auth_time timestamptz, p_request postern.code_request)
+RETURNS boolean
 LANGUAGE sql STABLE
-RETURN NOT coalesce((p_request ->> 'proved')::boolean, false)
-    AND (coalesce((p_request ->> 'login')::boolean, false)
-         OR coalesce(p_auth_time < now() - make_interval(secs => (p_request ->> 'max_age')::double precision), false));
+RETURN NOT coalesce((p_request).proved, false)
+    AND (coalesce((p_request).login, false)
+         OR coalesce(p_auth_time < now() - make_interval(secs => (p_request).max_age), false));
 COMMENT ON FUNCTION postern.wants_sign_in IS 'Whether an authorization request wants a newer sign-in';
 GRANT EXECUTE ON FUNCTION postern.wants_sign_in TO postern_app;
 
@@ -41,49 +36,43 @@ GRANT EXECUTE ON FUNCTION postern.wants_sign_in TO postern_app;
 --   (offer_passkey); consent: the user has not allowed this; continue: nothing, and no code was asked for (code null);
 --   issued: the code is stored; closed: client, permission or pages were closed meanwhile; used: the pushed request
 --   was answered before.
--- p_request: an object with client, redirect_uri, scope, resource; or null: user, max_age (seconds), login
--- (prompt=login), proved (the user proved a factor for this request), acr_values, nonce, challenge; proof: the kind of
--- address that the client wants proven (email, phone), whose code lives five minutes (docs/decisions/0037);
--- asks_consent (prompt=consent); consents: the user allows it now; offer_passkey; pushed: SHA-256 (hex) of the
--- request_uri; code: SHA-256 (hex) of the code to store.
+-- The code of a request that wants an address proven lives five minutes (docs/decisions/0037).
 CREATE OR REPLACE FUNCTION postern.answer_request(
-    p_realm uuid, p_session postern.browser_session, p_request jsonb) RETURNS text
+    p_realm uuid, p_session postern.browser_session, p_request postern.code_request) RETURNS text
 LANGUAGE plpgsql
 AS $$
 DECLARE
     v_client record;
-    v_scope text[] := postern.texts(p_request -> 'scope');
-    v_resource text[] := postern.texts(p_request -> 'resource');
-    v_asked text[] := postern.texts(p_request -> 'acr_values');
     v_acr text;
 BEGIN
-    IF p_request IS NULL OR p_request = 'null' THEN
+    IF p_request.client IS NULL THEN
         RETURN 'continue';
     ELSIF p_session.id IS NULL THEN
         RETURN 'login';
-    ELSIF (p_request ->> 'user')::uuid <> p_session.user_id THEN
+    ELSIF p_request.user_id <> p_session.user_id THEN
         RETURN 'account';
     ELSIF postern.wants_sign_in(p_session.proven_at, p_request) THEN
         RETURN 'login';
     END IF;
-    SELECT a INTO v_acr FROM unnest(v_asked || CASE WHEN cardinality(v_asked) > 0 THEN '{}'::text[]
-        ELSE '{phr,urn:postern:acr:2,urn:postern:acr:1}' END) WITH ORDINALITY AS x (a, place)
+    SELECT a INTO v_acr
+      FROM unnest(CASE WHEN cardinality(p_request.acr_values) > 0 THEN p_request.acr_values
+                       ELSE '{phr,urn:postern:acr:2,urn:postern:acr:1}' END) WITH ORDINALITY AS x (a, place)
      WHERE postern.meets_acr(p_session, a) ORDER BY place LIMIT 1;
     IF v_acr IS NULL
-       OR p_request ->> 'proof' IS NOT NULL AND NOT EXISTS (
+       OR p_request.proof IS NOT NULL AND NOT EXISTS (
            SELECT FROM postern.user_identifier AS i
             WHERE i.realm_id = p_realm AND i.user_id = p_session.user_id
-              AND i.proven_key = postern.address_key(p_session.proofs -> (p_request ->> 'proof') ->> 'value')) THEN
+              AND i.proven_key = postern.address_key(p_session.proofs -> p_request.proof ->> 'value')) THEN
         RETURN 'acr';
     END IF;
-    SELECT c.consent, r.code_lifetime INTO v_client
+    SELECT postern.client_setting_of(c.settings, 'consent') AS consent, r.code_lifetime INTO v_client
       FROM postern.client AS c, postern.realm AS r
-     WHERE c.realm_id = p_realm AND c.id = (p_request ->> 'client')::uuid AND c.enabled
+     WHERE c.realm_id = p_realm AND c.id = p_request.client AND c.enabled
        AND 'gt:authorization_code' = ANY (c.permissions) AND r.id = p_realm AND r.enabled AND r.hosted_enabled;
     IF NOT FOUND THEN
         RETURN 'closed';
     END IF;
-    IF coalesce((p_request ->> 'offer_passkey')::boolean, false) AND NOT p_session.amr && '{hwk,swk}' THEN
+    IF p_request.offer_passkey AND NOT p_session.amr && '{hwk,swk}' THEN
         UPDATE postern.user_account AS u SET passkey_offered_at = now()
          WHERE u.realm_id = p_realm AND u.id = p_session.user_id
            AND coalesce(u.passkey_offered_at < now() - interval '30 days', true);
@@ -91,23 +80,24 @@ BEGIN
             RETURN 'offer-passkey';
         END IF;
     END IF;
-    IF coalesce((p_request ->> 'consents')::boolean, false) THEN
+    IF p_request.consents THEN
         IF (postern.hold_session_owner(p_realm, p_session.id)).id IS NULL THEN
             RETURN 'login';
         END IF;
-        PERFORM postern.give_consent(p_realm, p_session.user_id, (p_request ->> 'client')::uuid, v_scope, v_resource);
-    ELSIF coalesce((p_request ->> 'asks_consent')::boolean, false) OR v_client.consent = 'systematic'
+        PERFORM postern.give_consent(p_realm, p_session.user_id, p_request.client, p_request.scope,
+                                     p_request.resource);
+    ELSIF p_request.asks_consent OR v_client.consent = 'systematic'
           OR v_client.consent = 'explicit'
-             AND NOT postern.has_consent(p_realm, p_session.user_id, (p_request ->> 'client')::uuid, v_scope,
-                                         v_resource) THEN
+             AND NOT postern.has_consent(p_realm, p_session.user_id, p_request.client, p_request.scope,
+                                         p_request.resource) THEN
         RETURN 'consent';
     END IF;
-    IF p_request ->> 'code' IS NULL THEN
+    IF p_request.code IS NULL THEN
         RETURN 'continue';
     END IF;
-    IF p_request ->> 'pushed' IS NOT NULL THEN
+    IF p_request.pushed IS NOT NULL THEN
         UPDATE postern.pushed_request AS p SET used_at = now()
-         WHERE p.realm_id = p_realm AND p.id_hash = decode(p_request ->> 'pushed', 'hex') AND p.used_at IS NULL;
+         WHERE p.realm_id = p_realm AND p.id_hash = p_request.pushed AND p.used_at IS NULL;
         IF NOT FOUND THEN
             RETURN 'used';
         END IF;
@@ -115,13 +105,12 @@ BEGIN
     INSERT INTO postern.authorization_code (realm_id, code_hash, user_id, client, browser_session, security_stamp,
                                             auth_time, expires_at, redirect_uri, code_challenge, nonce, acr, scope,
                                             resource, amr, proof, jkt)
-    VALUES (p_realm, decode(p_request ->> 'code', 'hex'), p_session.user_id, (p_request ->> 'client')::uuid,
-            p_session.id, p_session.security_stamp, p_session.proven_at,
-            now() + CASE WHEN p_request ->> 'proof' IS NULL THEN v_client.code_lifetime ELSE interval '5 minutes' END,
-            p_request ->> 'redirect_uri', p_request ->> 'challenge', p_request ->> 'nonce', v_acr, v_scope,
-            v_resource, p_session.amr,
-            p_session.proofs -> (p_request ->> 'proof') || jsonb_build_object('kind', p_request ->> 'proof'),
-            decode(p_request ->> 'jkt', 'hex'));
+    VALUES (p_realm, p_request.code, p_session.user_id, p_request.client, p_session.id, p_session.security_stamp,
+            p_session.proven_at,
+            now() + CASE WHEN p_request.proof IS NULL THEN v_client.code_lifetime ELSE interval '5 minutes' END,
+            p_request.redirect_uri, p_request.challenge, p_request.nonce, v_acr, p_request.scope,
+            p_request.resource, p_session.amr,
+            p_session.proofs -> p_request.proof || jsonb_build_object('kind', p_request.proof), p_request.jkt);
     RETURN 'issued';
 END
 $$;
@@ -136,7 +125,7 @@ GRANT EXECUTE ON FUNCTION postern.answer_request TO postern_app;
 -- expires_at: when it ends however much it is used. cookie_due: the browser is to get its cookie again, whose life
 -- would else run from the sign-in; true once an hour at most.
 CREATE OR REPLACE FUNCTION postern.continue_browser_session(
-    p_realm uuid, p_cookie_hash bytea, p_host text, p_request jsonb,
+    p_realm uuid, p_cookie_hash bytea, p_host text, p_request postern.code_request,
     OUT outcome text, OUT session uuid, OUT user_id uuid, OUT email text, OUT first_name text, OUT last_name text,
     OUT amr text[], OUT auth_time double precision, OUT db_now double precision,
     OUT email_proved_at double precision, OUT phone_proved_at double precision, OUT expires_at double precision,
@@ -164,7 +153,7 @@ BEGIN
     phone_proved_at := date_part('epoch', v_session.phone_proved_at);
     expires_at := date_part('epoch', v_session.expires_at);
     SELECT u.id,
-           coalesce(v_session.proofs -> (p_request ->> 'proof') ->> 'value', u.email,
+           coalesce(v_session.proofs -> p_request.proof ->> 'value', u.email,
                     (SELECT i.value FROM postern.user_identifier AS i
                       WHERE i.realm_id = p_realm AND i.user_id = u.id AND i.primary_kind = 'phone')),
            u.first_name, u.last_name

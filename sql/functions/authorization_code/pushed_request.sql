@@ -28,8 +28,8 @@ GRANT EXECUTE ON FUNCTION postern.unopened_grace TO postern_app;
 -- Outcomes: stored, rate_limited, full (retry_after: when the oldest unopened request gives way). Requests of one
 -- source and client are stored one after another, so that their bytes can be counted.
 CREATE OR REPLACE FUNCTION postern.push_request(
-    p_realm uuid, p_id_hash bytea, p_client uuid, p_source text, p_sealed bytea, p_lifetime integer,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_realm uuid, p_proof postern.proof_use, p_permits postern.permits, p_id_hash bytea, p_client uuid,
+    p_source text, p_sealed bytea, p_lifetime integer,
     OUT outcome text, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
@@ -39,7 +39,7 @@ DECLARE
     v_excess bigint;
 BEGIN
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+      FROM postern.enter_realm(p_realm, p_permits) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
@@ -69,7 +69,7 @@ BEGIN
             extract(epoch FROM v_kept.until - now() - v_lifetime + postern.unopened_grace())::float8, 1);
         RETURN;
     END IF;
-    PERFORM postern.use_proof(p_realm);
+    PERFORM postern.use_proof(p_realm, p_proof);
     outcome := 'stored';
     INSERT INTO postern.pushed_request (realm_id, id_hash, client, source, sealed, expires_at, ends_at)
     VALUES (p_realm, p_id_hash, p_client, p_source, p_sealed, now() + make_interval(secs => p_lifetime),
@@ -80,8 +80,9 @@ COMMENT ON FUNCTION postern.push_request IS 'Stores an authorization request for
 GRANT EXECUTE ON FUNCTION postern.push_request TO postern_app;
 
 -- The sealed request; NULL when it is unknown, another client's, answered, or neither in time nor opened in time. Once
--- opened in time it may be read again while a sign-in for it is under way. p_is_under_way: a page asks, which was shown
--- for this request. Only the first call writes the row, so that further calls do not wait for each other.
+-- opened in time it may be read again while a sign-in for it is under way, answered or not: the page says who is
+-- signed in. p_is_under_way: a page asks, which was shown for this request. Only the first call writes the row, so that
+-- further calls do not wait for each other.
 CREATE OR REPLACE FUNCTION postern.open_pushed_request(
     p_realm uuid, p_id_hash bytea, p_client uuid, p_is_under_way boolean) RETURNS bytea
 LANGUAGE plpgsql
@@ -93,8 +94,9 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT p.sealed, p.opened_at IS NOT NULL INTO v_sealed, v_is_open
       FROM postern.pushed_request AS p
-     WHERE p.realm_id = p_realm AND p.id_hash = p_id_hash AND p.client = p_client AND p.used_at IS NULL
-       AND (p.expires_at > now() OR p_is_under_way AND p.opened_at IS NOT NULL AND p.ends_at > now());
+     WHERE p.realm_id = p_realm AND p.id_hash = p_id_hash AND p.client = p_client
+       AND (p.used_at IS NULL AND p.expires_at > now()
+            OR p_is_under_way AND p.opened_at IS NOT NULL AND p.ends_at > now());
     IF NOT v_is_open THEN
         UPDATE postern.pushed_request AS p
            SET opened_at = now(),

@@ -51,15 +51,15 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     RETURN QUERY
     SELECT x.* FROM (
-        SELECT s.id, false AS browser, s.client_id, s.user_agent, date_part('epoch', s.created_at) AS created_at,
-               date_part('epoch', s.last_used_at), s.amr, s.acr, s.jkt IS NOT NULL
+        SELECT s.id, false AS browser, s.client_id, s.user_agent::text, date_part('epoch', s.created_at) AS created_at,
+               date_part('epoch', s.last_used_at), s.amr, s.acr::text, s.jkt IS NOT NULL
           FROM postern.session AS s, postern.user_account AS u
          WHERE s.realm_id = p_realm AND s.user_id = p_user AND s.revoked_at IS NULL AND s.expires_at > now()
            AND (s.refresh_expires_at IS NULL OR s.refresh_expires_at > now())
            AND u.realm_id = p_realm AND u.id = p_user AND u.enabled AND u.security_stamp = s.security_stamp
         UNION ALL
-        SELECT b.id, true, NULL, b.user_agent, date_part('epoch', b.created_at), date_part('epoch', b.last_used_at),
-               b.amr, NULL, false
+        SELECT b.id, true, NULL, b.user_agent::text, date_part('epoch', b.created_at),
+               date_part('epoch', b.last_used_at), b.amr, NULL, false
           FROM postern.browser_session AS b, postern.user_account AS u, postern.realm AS r
          WHERE b.realm_id = p_realm AND b.user_id = p_user AND b.ended_at IS NULL AND b.expires_at > now()
            AND b.idle_expires_at > now() AND r.id = p_realm AND r.sso_idle > interval '0'

@@ -3,37 +3,34 @@
 -- account as well (postern.use_held_number), or takes the number to a new account (postern.register_on_page).
 SET LOCAL ROLE postern_owner;
 
--- Called for a code that signed no user in. When it is right and its number is stale, the code is spent, the handle
--- (number_handle of the page) remembers the proof, and postern.page_outcome is second-proof. An account that has TOTP
--- and neither an address nor a passkey is asked for TOTP instead.
+-- Called for a code that signed no user in. When it is right and its number is stale, the code is spent, and the handle
+-- (number_handle of the page) remembers the proof. An account that has TOTP and neither an address nor a passkey is
+-- asked for TOTP instead.
 CREATE OR REPLACE FUNCTION postern.asks_second_proof(
-    p_realm uuid, p_client uuid, p_permission text, p_phone text, p_codes uuid[], p_keyed bytea[]) RETURNS boolean
+    p_caller postern.caller, p_handle bytea, p_phone text, p_codes uuid[], p_keyed bytea[]) RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_handle bytea := decode(postern.page() ->> 'number_handle', 'hex');
+    v_realm uuid := p_caller.realm;
     v_code record;
 BEGIN
-    IF v_handle IS NULL THEN
+    IF p_handle IS NULL THEN
         RETURN false;
     END IF;
     SELECT c.id, c.region, c.source INTO v_code
-      FROM postern.login_code AS c, postern.user_identifier AS i, postern.user_account AS u, postern.client AS k,
-           postern.realm AS r
-     WHERE c.realm_id = p_realm AND c.address_key = p_phone AND c.id = ANY (p_codes) AND NOT c.is_test
-       AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
+      FROM postern.login_code AS c, postern.user_identifier AS i, postern.user_account AS u,
+           postern.serving(v_realm, p_caller.client, p_caller.permission, p_caller.app) AS s
+     WHERE c.realm_id = v_realm AND c.address_key = p_phone AND c.id = ANY (p_codes) AND NOT c.is_test
+       AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_caller.client)
        AND EXISTS (SELECT FROM unnest(p_keyed) AS o (keyed) WHERE c.mac = sha256(c.salt || o.keyed))
-       AND i.realm_id = p_realm AND i.proven_key = p_phone AND i.kind = 'phone'
-       AND i.proved_at < postern.stale_before(p_realm)
-       AND u.realm_id = p_realm AND u.id = i.user_id AND u.enabled
+       AND i.realm_id = v_realm AND i.proven_key = p_phone AND i.kind = 'phone'
+       AND i.proved_at < postern.stale_before(v_realm)
+       AND u.realm_id = v_realm AND u.id = i.user_id AND u.enabled
        AND (NOT u.has_totp
             OR EXISTS (SELECT FROM postern.user_identifier AS o
-                        WHERE o.realm_id = p_realm AND o.user_id = u.id AND o.kind = 'email'
+                        WHERE o.realm_id = v_realm AND o.user_id = u.id AND o.kind = 'email'
                           AND o.proven_key IS NOT NULL)
-            OR EXISTS (SELECT FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.user_id = u.id))
-       AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
-       AND r.id = p_realm AND r.enabled
-       AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled)
+            OR EXISTS (SELECT FROM postern.passkey AS p WHERE p.realm_id = v_realm AND p.user_id = u.id))
      LIMIT 1;
     IF NOT FOUND THEN
         RETURN false;
@@ -41,13 +38,12 @@ BEGIN
     UPDATE postern.sign_in_request AS a
        SET proved_at = now(), expires_at = now() + r.sign_in_lifetime
       FROM postern.realm AS r
-     WHERE a.realm_id = p_realm AND a.id = v_handle AND a.code_ids @> ARRAY[v_code.id] AND r.id = p_realm;
+     WHERE a.realm_id = v_realm AND a.id = p_handle AND a.code_ids @> ARRAY[v_code.id] AND r.id = v_realm;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    DELETE FROM postern.login_code AS c WHERE c.realm_id = p_realm AND c.address_key = p_phone;
-    PERFORM postern.give_back(p_realm, p_phone, v_code.region, v_code.source),
-            set_config('postern.page_outcome', 'second-proof', true);
+    DELETE FROM postern.login_code AS c WHERE c.realm_id = v_realm AND c.address_key = p_phone;
+    PERFORM postern.give_back(v_realm, p_phone, v_code.region, v_code.source);
     RETURN true;
 END
 $$;
@@ -70,7 +66,7 @@ BEGIN
        AND i.realm_id = p_realm AND i.user_id = p_user AND i.proven_key = a.address_key AND i.kind = 'phone'
     RETURNING i.id, i.value, a.channel INTO identifier, value, v_channel;
     IF FOUND THEN
-        amr := ARRAY['otp'] || CASE v_channel WHEN 'sms' THEN '{sms}'::text[] WHEN 'voice' THEN '{tel}' ELSE '{}' END;
+        amr := coalesce((postern.channel_of(v_channel)).amr, '{otp}');
         PERFORM postern.confirm_identifier(p_realm, p_user, value);
     END IF;
 END

@@ -10,10 +10,8 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
 -- it say whose address it is. A code whose address is no longer its user's is refused and stays.
 -- Outcomes: ok, refused (reason is for logs only), rate_limited.
 CREATE OR REPLACE FUNCTION postern.redeem_identity_code(
-    p_realm uuid, p_client uuid, p_code_hash bytea, p_redirect_uri text, p_challenge text,
-    p_session uuid, p_token_salt bytea, p_refresh_hash bytea, p_access_lifetime integer, p_refresh_lifetime integer,
-    p_source text, p_server_key bytea,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_caller postern.caller, p_permits postern.permits, p_new postern.new_session, p_code_hash bytea,
+    p_redirect_uri text, p_challenge text,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT db_now double precision,
     OUT session_expires_at double precision, OUT scope text[], OUT amr text[], OUT acr text,
     OUT auth_time double precision, OUT kind text, OUT method text, OUT identifier uuid, OUT value text,
@@ -23,29 +21,29 @@ LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
+    v_realm uuid := p_caller.realm;
     v_proof jsonb;
 BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
+    PERFORM set_config('postern.realm', v_realm::text, true);
     SELECT a.proof, i.id, i.value, date_part('epoch', i.added_at), date_part('epoch', i.proved_at)
       INTO v_proof, identifier, value, added_at, proved_at
       FROM postern.authorization_code AS a
-      JOIN postern.user_identifier AS i ON i.realm_id = p_realm AND i.user_id = a.user_id
+      JOIN postern.user_identifier AS i ON i.realm_id = v_realm AND i.user_id = a.user_id
           AND i.proven_key = postern.address_key(a.proof ->> 'value')
-     WHERE a.realm_id = p_realm AND a.code_hash = p_code_hash AND a.client = p_client;
+     WHERE a.realm_id = v_realm AND a.code_hash = p_code_hash AND a.client = p_caller.client;
     -- Without a proof that holds, no code has this hash: the permits are taken all the same.
     SELECT t.outcome, t.reason, t.user_id, t.db_now, t.session_expires_at, t.scope, t.amr, t.acr, t.auth_time,
            t.limit_ord, t.retry_after, t.granted
       INTO outcome, reason, user_id, db_now, session_expires_at, scope, amr, acr, auth_time, limit_ord, retry_after,
            granted
       FROM postern.redeem_authorization_code(
-               p_realm, p_client, CASE WHEN v_proof IS NULL THEN ''::bytea ELSE p_code_hash END, p_redirect_uri,
-               p_challenge, NULL, p_session, p_token_salt, p_refresh_hash, p_access_lifetime, p_refresh_lifetime,
-               p_source, p_server_key, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+               p_caller, p_permits, p_new, CASE WHEN v_proof IS NULL THEN ''::bytea ELSE p_code_hash END,
+               p_redirect_uri, p_challenge, NULL) AS t;
     IF outcome = 'ok' THEN
         kind := v_proof ->> 'kind';
         method := v_proof ->> 'method';
         UPDATE postern.session AS s SET proof = v_proof, cotter = true
-         WHERE s.realm_id = p_realm AND s.id = p_session AND s.proof IS NULL;
+         WHERE s.realm_id = v_realm AND s.id = p_new.id AND s.proof IS NULL;
     END IF;
 END
 $$;

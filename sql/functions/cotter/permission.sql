@@ -33,9 +33,9 @@ BEGIN
     v_needs := CASE
         WHEN 'gt:authorization_code' <> ALL (v_client.permissions) THEN 'the permission "gt:authorization_code"'
         WHEN 'gt:refresh_token' <> ALL (v_client.permissions) THEN 'the permission "gt:refresh_token"'
-        WHEN v_client.access_token_type <> 'jwt' THEN 'access_token_type "jwt"'
+        WHEN postern.client_setting_of(v_client.settings, 'access_token_type') <> 'jwt' THEN 'access_token_type "jwt"'
         -- Cotter's wire has no proofs of possession, so its tokens are bearer tokens.
-        WHEN v_client.require_dpop THEN 'require_dpop "false"' END;
+        WHEN postern.client_setting_of(v_client.settings, 'require_dpop')::boolean THEN 'require_dpop "false"' END;
     IF v_needs IS NOT NULL THEN
         PERFORM postern.refuse(format('permission "cap:cotter" of the public client_id "%s" needs %s',
                                       v_client.client_id, v_needs),

@@ -54,7 +54,7 @@ BEGIN
         v_next := NULL;
     END IF;
     RETURN QUERY
-    SELECT s.server_key, count(*), v_next FROM postern.session AS s
+    SELECT s.server_key::bytea, count(*), v_next FROM postern.session AS s
      WHERE s.ctid >= format('(%s,0)', p_page)::tid AND s.ctid < format('(%s,0)', p_page + p_pages)::tid
        AND s.current_hash IS NOT NULL AND s.revoked_at IS NULL
        AND s.refresh_expires_at > now() AND s.expires_at > now()

@@ -80,7 +80,8 @@ COMMENT ON FUNCTION postern.notice_of_device IS 'Detail of a notice that a devic
 -- The key of the proof becomes a trusted device of the user of a live session. Outcomes: those of put_device, and
 -- signed_out.
 CREATE OR REPLACE FUNCTION postern.add_device(
-    p_realm uuid, p_session uuid, p_public_key bytea, p_display_name text, p_push_handle bytea, p_source text,
+    p_realm uuid, p_proof postern.proof_use, p_session uuid, p_public_key bytea, p_display_name text,
+    p_push_handle bytea, p_source text,
     OUT outcome text, OUT id uuid, OUT probation_until double precision)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -90,14 +91,14 @@ DECLARE
     v_put record;
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    PERFORM postern.use_proof(p_realm);
+    PERFORM postern.use_proof(p_realm, p_proof);
     v_user := postern.hold_session_owner(p_realm, p_session);
     IF v_user.id IS NULL THEN
         outcome := 'signed_out';
         RETURN;
     END IF;
     SELECT p.* INTO v_put
-      FROM postern.put_device(p_realm, v_user.id, v_user.client, postern.proof_key(), p_public_key, p_display_name,
+      FROM postern.put_device(p_realm, v_user.id, v_user.client, p_proof.key, p_public_key, p_display_name,
                               p_push_handle, NULL, p_session, p_source) AS p;
     outcome := v_put.outcome;
     IF outcome IN ('added', 'same') THEN
@@ -151,20 +152,19 @@ GRANT EXECUTE ON FUNCTION postern.list_devices TO postern_app;
 -- The device that a call's proof stands for. Outcomes: found (id, owner), unknown (no trusted device, or its user is
 -- disabled), rate_limited.
 CREATE OR REPLACE FUNCTION postern.enter_device(
-    p_realm uuid,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_realm uuid, p_proof postern.proof_use, p_permits postern.permits,
     OUT outcome text, OUT device postern.device_key,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 BEGIN
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+      FROM postern.enter_realm(p_realm, p_permits) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
-    PERFORM postern.use_proof(p_realm);
-    SELECT d.* INTO device FROM postern.device_by_key(p_realm, postern.proof_key()) AS d;
+    PERFORM postern.use_proof(p_realm, p_proof);
+    SELECT d.* INTO device FROM postern.device_by_key(p_realm, p_proof.key) AS d;
     outcome := CASE WHEN FOUND THEN 'found' ELSE 'unknown' END;
 END
 $$;
@@ -176,9 +176,8 @@ GRANT EXECUTE ON FUNCTION postern.enter_device TO postern_app;
 -- (p_clear_push: the handle goes), and returned. Outcomes: done; unknown; foreign (p_id is another device; NULL: the
 -- caller does not name one); rate_limited.
 CREATE OR REPLACE FUNCTION postern.call_of_device(
-    p_realm uuid, p_id uuid, p_display_name text, p_push_handle bytea, p_clear_push boolean, p_remove boolean,
-    p_source text,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_realm uuid, p_proof postern.proof_use, p_permits postern.permits, p_id uuid, p_display_name text,
+    p_push_handle bytea, p_clear_push boolean, p_remove boolean, p_source text,
     OUT outcome text, OUT id uuid, OUT display_name text, OUT client_id text, OUT created_at double precision,
     OUT last_used_at double precision, OUT probation_until double precision, OUT is_adopted boolean,
     OUT is_trusted boolean, OUT phone text,
@@ -190,7 +189,7 @@ DECLARE
     v_entered record;
     v_device postern.device_key;
 BEGIN
-    SELECT t.* INTO v_entered FROM postern.enter_device(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    SELECT t.* INTO v_entered FROM postern.enter_device(p_realm, p_proof, p_permits) AS t;
     outcome := v_entered.outcome;
     limit_ord := v_entered.limit_ord;
     retry_after := v_entered.retry_after;

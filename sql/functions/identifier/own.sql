@@ -19,62 +19,62 @@ GRANT EXECUTE ON FUNCTION postern.own_identifiers TO postern_app;
 
 -- Sends a code to an address that a signed-in user wants to add. Whether another account holds it is not looked at: the
 -- answer is the same, and its owner gets a code in any case. The code is kept on the handle: it signs no user in.
--- p_channel NULL: by mail. p_resend_of: the handle to send again for. Outcomes: sent, cooldown (this handle was sent a
+-- Outcomes: sent, cooldown (this handle was sent a
 -- code a moment ago), send_limit, too_many (five identifiers of the kind), rate_limited.
 CREATE OR REPLACE FUNCTION postern.begin_identifier(
-    p_realm uuid, p_user uuid, p_id bytea, p_resend_of bytea, p_email text, p_address_key text, p_channel text,
-    p_region text, p_client uuid, p_app text, p_source text, p_lifetime integer, p_sends integer, p_salt bytea,
+    p_caller postern.caller, p_permits postern.permits, p_user uuid, p_request postern.new_request, p_salt bytea,
     p_keyed bytea, p_mail_id uuid, p_payload bytea,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
     OUT outcome text, OUT handle bytea, OUT sends_left integer, OUT limit_ord integer,
     OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
 DECLARE
+    v_realm uuid := p_caller.realm;
+    v_set text := set_config('postern.realm', v_realm::text, true);
     v_before record;
 BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT a.sends, a.last_send_at > now() - r.resend_cooldown AS cools INTO v_before
-      FROM postern.sign_in_request AS a JOIN postern.realm AS r ON r.id = p_realm
-     WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.kind = 'identifier' AND a.user_id = p_user
-       AND a.address_key = p_address_key AND a.expires_at > now() AND a.attempts < r.otp_attempts;
-    handle := CASE WHEN v_before.sends IS NULL THEN p_id ELSE p_resend_of END;
+      FROM postern.sign_in_request AS a JOIN postern.realm AS r ON r.id = v_realm
+     WHERE a.realm_id = v_realm AND a.id = p_request.resend_of AND a.kind = 'identifier' AND a.user_id = p_user
+       AND a.address_key = p_request.address_key AND a.expires_at > now() AND a.attempts < r.otp_attempts;
+    handle := CASE WHEN v_before.sends IS NULL THEN p_request.id ELSE p_request.resend_of END;
     IF v_before.cools THEN
         outcome := 'cooldown';
-        sends_left := greatest(p_sends - v_before.sends, 0);
+        sends_left := greatest(p_request.sends - v_before.sends, 0);
         RETURN;
     END IF;
-    IF v_before.sends >= p_sends THEN
+    IF v_before.sends >= p_request.sends THEN
         outcome := 'send_limit';
         RETURN;
     END IF;
     IF (SELECT count(*) FROM postern.user_identifier AS i
-         WHERE i.realm_id = p_realm AND i.user_id = p_user AND i.key <> p_address_key
-           AND i.kind = CASE WHEN p_channel IS NULL THEN 'email' ELSE 'phone' END) >= 5 THEN
+         WHERE i.realm_id = v_realm AND i.user_id = p_user AND i.key <> p_request.address_key
+           AND i.kind = CASE WHEN p_request.channel IS NULL THEN 'email' ELSE 'phone' END) >= 5 THEN
         outcome := 'too_many';
         RETURN;
     END IF;
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+      FROM postern.enter_realm(v_realm, p_permits) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
     outcome := 'sent';
     INSERT INTO postern.sign_in_request AS a (realm_id, id, kind, pending, email, address_key, client, app, source,
-                                              user_id,
-                                           channel, region, sends, last_send_at, code_salt, code_mac, expires_at)
-    VALUES (p_realm, handle, 'identifier', false, p_email, p_address_key, p_client, p_app, p_source, p_user,
-            p_channel, p_region, 1, now(), p_salt, sha256(p_salt || p_keyed),
-            now() + make_interval(secs => p_lifetime))
+                                              user_id, channel, region, sends, last_send_at, code_salt, code_mac,
+                                              expires_at, locale, page_origin)
+    VALUES (v_realm, handle, 'identifier', false, p_request.address, p_request.address_key, p_caller.client,
+            p_caller.app, p_caller.source, p_user, p_request.channel, p_request.region, 1, now(), p_salt,
+            sha256(p_salt || p_keyed), now() + make_interval(secs => p_request.lifetime), p_request.locale,
+            p_request.page_origin)
         ON CONFLICT (realm_id, id) DO UPDATE
        SET sends = a.sends + 1, last_send_at = now(), channel = excluded.channel, code_salt = excluded.code_salt,
            code_mac = excluded.code_mac, expires_at = excluded.expires_at
-    RETURNING greatest(p_sends - a.sends, 0) INTO sends_left;
+    RETURNING greatest(p_request.sends - a.sends, 0) INTO sends_left;
     -- A code for an address that the user has already proven gets the priority of a sign-in code.
     PERFORM postern.queue_message(
-        p_realm, p_mail_id, coalesce(p_channel, 'email'), p_email, 'otp',
+        v_realm, p_mail_id, coalesce(p_request.channel, 'email'), p_request.address, 'otp',
         CASE WHEN EXISTS (SELECT FROM postern.user_identifier AS i
-                           WHERE i.realm_id = p_realm AND i.proven_key = p_address_key AND i.user_id = p_user)
+                           WHERE i.realm_id = v_realm AND i.proven_key = p_request.address_key AND i.user_id = p_user)
              THEN 'sign-in' ELSE 'identifier' END, p_payload, handle);
 END
 $$;

@@ -8,7 +8,7 @@ SET LOCAL ROLE postern_owner;
 -- Outcomes: those of answer_request; in_use, too_many, refused (postern.add_identifier).
 CREATE OR REPLACE FUNCTION postern.prove_in_browser(
     p_realm uuid, p_cookie_hash bytea, p_host text, p_new_cookie_hash bytea, p_handle bytea, p_keyed bytea[],
-    p_amr text[], p_request jsonb, p_source text)
+    p_amr text[], p_request postern.code_request, p_source text)
 RETURNS text
 LANGUAGE plpgsql
 AS $$

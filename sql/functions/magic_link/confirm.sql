@@ -34,7 +34,7 @@ GRANT EXECUTE ON FUNCTION postern.link_end TO postern_app;
 -- nothing but the limits. Outcomes: shown, rate_limited. asked_by is NULL when the link does not exist.
 CREATE OR REPLACE FUNCTION postern.link_page(
     p_realm uuid, p_user uuid, p_token_hash bytea,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_permits postern.permits,
     OUT outcome text, OUT asked_by text, OUT asked_at double precision, OUT source text, OUT ended text,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
@@ -42,7 +42,7 @@ AS $$
 #variable_conflict use_column
 BEGIN
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+      FROM postern.enter_realm(p_realm, p_permits) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
@@ -68,7 +68,7 @@ GRANT EXECUTE ON FUNCTION postern.link_page TO postern_app;
 -- sign-in or a new security stamp), expired, unknown, rate_limited, busy. Only the first two end anything.
 CREATE OR REPLACE FUNCTION postern.confirm_link(
     p_realm uuid, p_user uuid, p_token_hash bytea, p_number integer, p_source text,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_permits postern.permits,
     OUT outcome text, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
@@ -76,7 +76,7 @@ DECLARE
     v_link record;
 BEGIN
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+      FROM postern.enter_realm(p_realm, p_permits) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;

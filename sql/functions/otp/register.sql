@@ -26,14 +26,14 @@ BEGIN
     SELECT t.limit_ord INTO v_refused
       FROM postern.take_realm_permits(
                p_realm,
-               ARRAY(SELECT 'native-otp|registrations|' || source FROM unnest(ARRAY[p_source, v_wide]) AS source
-                      WHERE source IS NOT NULL),
-               array_fill(v_limit.wanted, ARRAY[cardinality(v_factors)]),
-               ARRAY(SELECT least(v_limit.permits::bigint * factor, 2147483647)::integer
-                       FROM unnest(v_factors) AS factor),
-               array_fill(v_limit.per, ARRAY[cardinality(v_factors)]),
-               ARRAY(SELECT least(v_limit.burst::bigint * factor, 2147483647)::integer FROM unnest(v_factors) AS factor)
-           ) AS t;
+               ROW(ARRAY(SELECT 'native-otp|registrations|' || source FROM unnest(ARRAY[p_source, v_wide]) AS source
+                          WHERE source IS NOT NULL),
+                   array_fill(v_limit.wanted, ARRAY[cardinality(v_factors)]),
+                   ARRAY(SELECT least(v_limit.permits::bigint * factor, 2147483647)::integer
+                           FROM unnest(v_factors) AS factor),
+                   array_fill(v_limit.per, ARRAY[cardinality(v_factors)]),
+                   ARRAY(SELECT least(v_limit.burst::bigint * factor, 2147483647)::integer
+                           FROM unnest(v_factors) AS factor))::postern.permits) AS t;
     RETURN v_refused IS NULL;
 END
 $$;
@@ -41,63 +41,64 @@ COMMENT ON FUNCTION postern.admit_registration IS 'Whether a source may cause on
 GRANT EXECUTE ON FUNCTION postern.admit_registration TO postern_app;
 
 -- Turns the presented registration code (one of p_codes) into the code of a user. The user is created, or confirmed, or
--- used unchanged if an administrator created and confirmed it meanwhile. False when no such code exists or when it may
--- no longer register; then nothing is written. Called with the lock of the address held and only for tries that matched
+-- used unchanged if an administrator created and confirmed it meanwhile. Not registered when no such code exists or
+-- when it may no longer register; then nothing is written, and page_outcome says to the person whose code was right,
+-- and to no other, what a page shows instead. Called with the lock of the address held and only for tries that matched
 -- no sign-in code, so ordinary redemptions never reach it. An existing confirmed user is not changed, because a
 -- stranger may have typed the names. The names are those of the request that made the code. A name that cannot be
 -- stored is dropped.
 CREATE OR REPLACE FUNCTION postern.register_by_code(
-    p_realm uuid, p_client uuid, p_permission text, p_address_key text, p_codes uuid[], p_keyed bytea[], p_source text)
-RETURNS boolean
+    p_caller postern.caller, p_page postern.page_sign_in, p_address_key text, p_codes uuid[], p_keyed bytea[],
+    OUT registered boolean, OUT page_outcome text)
 LANGUAGE plpgsql
 AS $$
 DECLARE
+    v_realm uuid := p_caller.realm;
     v_code record;
     v_user uuid;
 BEGIN
-    IF postern.asks_second_proof(p_realm, p_client, p_permission, p_address_key, p_codes, p_keyed) THEN
-        RETURN false;
+    registered := false;
+    IF postern.asks_second_proof(p_caller, p_page.number_handle, p_address_key, p_codes, p_keyed) THEN
+        page_outcome := 'second-proof';
+        RETURN;
     END IF;
     SELECT c.id, c.email, c.app, c.locale, postern.person_name(c.first_name) AS first_name,
            postern.person_name(c.last_name) AS last_name,
            (coalesce(a.registration <> 'Off', false) OR postern.speaks_cotter(k))
-               AND NOT postern.is_contested(p_realm, p_address_key) AS is_open
+               AND NOT postern.is_contested(v_realm, p_address_key) AS is_open
       INTO v_code
       FROM postern.login_code AS c
-      LEFT JOIN postern.app AS a ON a.realm_id = p_realm AND a.slug = c.app
-      JOIN postern.client AS k ON k.realm_id = p_realm AND k.id = p_client AND k.enabled
-          AND p_permission = ANY (k.permissions)
-      JOIN postern.realm AS r ON r.id = p_realm AND r.enabled
-          AND postern.is_switched_on(p_permission,
-                                     r.native_grants_enabled AND coalesce(a.native_grants_enabled, c.app IS NULL),
-                                     r.hosted_enabled AND coalesce(a.hosted_enabled, c.app IS NULL))
-     WHERE c.realm_id = p_realm AND c.address_key = p_address_key AND c.email IS NOT NULL AND c.user_id IS NULL
-       AND c.id = ANY (p_codes) AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_client)
+      LEFT JOIN postern.app AS a ON a.realm_id = v_realm AND a.slug = c.app
+      JOIN postern.client AS k ON k.realm_id = v_realm AND k.id = p_caller.client AND k.enabled
+          AND p_caller.permission = ANY (k.permissions)
+      JOIN postern.realm AS r ON r.id = v_realm AND r.enabled
+          AND postern.is_switched_on(r, p_caller.permission, p_caller.app)
+          AND (c.app IS NULL OR postern.app_serves(v_realm, c.app, p_caller.permission))
+     WHERE c.realm_id = v_realm AND c.address_key = p_address_key AND c.email IS NOT NULL AND c.user_id IS NULL
+       AND c.id = ANY (p_codes) AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_caller.client)
        AND EXISTS (SELECT FROM unnest(p_keyed) AS o (keyed) WHERE c.mac = sha256(c.salt || o.keyed))
      LIMIT 1;
     IF NOT FOUND THEN
-        RETURN false;
+        RETURN;
+    ELSIF NOT v_code.is_open THEN
+        page_outcome := CASE WHEN p_page.host IS NOT NULL THEN 'registration-closed' END;
+        RETURN;
+    ELSIF postern.asks_profile(v_realm, p_page.profile_handle, p_address_key, v_code.id) THEN
+        page_outcome := 'profile';
+        RETURN;
     END IF;
-    -- A page says so to the person whose code was right, and to no other.
-    IF NOT v_code.is_open THEN
-        PERFORM set_config('postern.page_outcome', 'registration-closed', true);
-        RETURN false;
-    END IF;
-    IF postern.asks_profile(p_realm, p_address_key, v_code.id) THEN
-        RETURN false;
-    END IF;
-    v_user := postern.register_user(p_realm, p_client, v_code.email, v_code.first_name, v_code.last_name, v_code.app,
-                                    v_code.locale, p_source);
+    v_user := postern.register_user(v_realm, p_caller.client, v_code.email, v_code.first_name, v_code.last_name,
+                                    v_code.app, v_code.locale, p_caller.source);
     IF v_user IS NULL THEN
-        RETURN false;
+        RETURN;
     END IF;
     UPDATE postern.login_code AS c SET user_id = v_user
-     WHERE c.realm_id = p_realm AND c.address_key = p_address_key AND c.id = v_code.id;
-    RETURN true;
+     WHERE c.realm_id = v_realm AND c.address_key = p_address_key AND c.id = v_code.id;
+    registered := true;
 END
 $$;
 COMMENT ON FUNCTION postern.register_by_code IS
-    'Makes a presented registration code that of a user, created or confirmed by it; false when there is none';
+    'Makes a presented registration code that of a user, created or confirmed by it, where there is one';
 GRANT EXECUTE ON FUNCTION postern.register_by_code TO postern_app;
 
 -- The user of an address or phone number that was proven just now: created, or confirmed, or an enabled one as it is.

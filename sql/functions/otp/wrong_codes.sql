@@ -20,12 +20,14 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
 -- the wrong codes that were those of accounts. A code to register with belongs to no account: guessing it reaches
 -- none, and a stranger can cause one for each address that he invents.
 CREATE OR REPLACE FUNCTION postern.refuse_code(
-    p_realm uuid, p_client uuid, p_address_key text, p_handle bytea, p_codes uuid[], p_keyed bytea[], p_salt bytea,
-    p_source text, p_device uuid, p_consecutive integer, p_because text, OUT because text, OUT compared integer)
+    p_caller postern.caller, p_address_key text, p_handle bytea, p_codes uuid[], p_keyed bytea[], p_salt bytea,
+    p_device uuid, p_consecutive integer, p_because text, OUT because text, OUT compared integer)
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
+    v_realm uuid := p_caller.realm;
+    v_client uuid := p_caller.client;
     v_dummy bytea;
     v_wrong integer;
     v_seen bigint;
@@ -36,15 +38,15 @@ DECLARE
     v_bound bigint;
 BEGIN
     SELECT count(*), count(*) FILTER (WHERE x.is_live), count(*) FILTER (WHERE x.is_compared),
-           count(*) FILTER (WHERE x.is_compared AND x.is_right), count(*) FILTER (WHERE x.client <> p_client),
+           count(*) FILTER (WHERE x.is_compared AND x.is_right), count(*) FILTER (WHERE x.client <> v_client),
            count(*) FILTER (WHERE x.is_compared AND NOT x.is_right AND x.user_id IS NOT NULL)
       INTO v_seen, v_live, v_compared, v_equal, v_bound, v_of_accounts
       FROM (SELECT c.client, c.user_id, c.expires_at > now() AS is_live,
                    p_codes @> ARRAY[c.id] AND c.expires_at > now()
-                       AND (c.client IS NULL OR c.client = p_client) AS is_compared,
+                       AND (c.client IS NULL OR c.client = v_client) AS is_compared,
                    EXISTS (SELECT FROM unnest(p_keyed) AS k (keyed) WHERE c.mac = sha256(c.salt || k.keyed)) AS is_right
               FROM postern.login_code AS c
-             WHERE c.realm_id = p_realm AND c.address_key = p_address_key
+             WHERE c.realm_id = v_realm AND c.address_key = p_address_key
                AND (p_handle IS NULL OR p_codes @> ARRAY[c.id])) AS x;
     FOR i IN v_compared + 1 .. 3 LOOP
         v_dummy := sha256(p_salt || p_keyed[1]);
@@ -61,22 +63,22 @@ BEGIN
     v_wrong := p_consecutive + v_compared - v_equal;
     IF p_device IS NOT NULL THEN
         INSERT INTO postern.device_guard AS g (realm_id, user_id, device, consecutive)
-        SELECT p_realm, i.user_id, p_device, v_wrong - p_consecutive
-          FROM postern.user_identifier AS i WHERE i.realm_id = p_realm AND i.proven_key = p_address_key
+        SELECT v_realm, i.user_id, p_device, v_wrong - p_consecutive
+          FROM postern.user_identifier AS i WHERE i.realm_id = v_realm AND i.proven_key = p_address_key
             ON CONFLICT (realm_id, user_id, device) DO UPDATE
            SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END,
                updated_at = now();
     ELSIF p_handle IS NOT NULL OR v_equal > 0 THEN
         INSERT INTO postern.code_guard AS g (realm_id, address_key, consecutive)
-        VALUES (p_realm, p_address_key, v_wrong - p_consecutive)
+        VALUES (v_realm, p_address_key, v_wrong - p_consecutive)
             ON CONFLICT (realm_id, address_key) DO UPDATE
            SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END,
                updated_at = now();
     END IF;
     IF v_wrong >= 100 THEN
         INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
-        VALUES (p_realm, 'code_lockout', p_client,
-                postern.find_user(p_realm, p_address_key), p_source,
+        VALUES (v_realm, 'code_lockout', v_client,
+                postern.find_user(v_realm, p_address_key), p_caller.source,
                 jsonb_build_object('wrong', v_wrong, 'known_device', p_device IS NOT NULL));
     END IF;
     because := CASE WHEN v_wrong >= 100 THEN 'lockout'

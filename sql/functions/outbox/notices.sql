@@ -76,9 +76,10 @@ BEGIN
         SELECT bool_and(t.retry_after IS NULL)
           FROM postern.effective_rate_limits(p_realm) AS l,
                LATERAL postern.take_permits(
-                   ARRAY['phone-otp|target-total|notice|' || p_phone, 'phone-otp|spend|notice|all'],
-                   ARRAY[1, postern.message_cost(p_realm, p_phone)], ARRAY[3, greatest(l.permits / 20, 10)],
-                   ARRAY[86400, extract(epoch FROM l.per)::float8], ARRAY[3, greatest(l.burst / 20, 10)]) AS t
+                   ROW(ARRAY['phone-otp|target-total|notice|' || p_phone, 'phone-otp|spend|notice|all'],
+                       ARRAY[1, postern.message_cost(p_realm, p_phone)], ARRAY[3, greatest(l.permits / 20, 10)],
+                       ARRAY[86400, extract(epoch FROM l.per)::float8],
+                       ARRAY[3, greatest(l.burst / 20, 10)])::postern.permits) AS t
          WHERE l.policy = 'phone-otp' AND l.dimension = 'spend'), false);
 END
 $$;
@@ -93,7 +94,7 @@ RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF NOT postern.configured_channels(p_realm) ? 'sms' THEN
+    IF NOT postern.channels_config(p_realm) ? 'sms' THEN
         RETURN;
     END IF;
     IF NOT postern.queue_message(p_realm, gen_random_uuid(), 'sms', p_phone, p_template, 'notice', NULL,

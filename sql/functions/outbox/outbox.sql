@@ -170,7 +170,7 @@ COMMENT ON FUNCTION postern.message_failed IS
 GRANT EXECUTE ON FUNCTION postern.message_failed TO postern_app;
 
 -- Per queue: the p_top realms whose oldest entry waits longest, and (realm NULL) all realms: what is queued, and the
--- greatest age in seconds of what is due. mail, sms, voice, whatsapp, push: what no sender has taken yet; it is due
+-- greatest age in seconds of what is due. mail and the other channels: what no sender has taken yet; it is due
 -- unless it waits for another try. requests: requests for codes and links that no worker has decided. approvals:
 -- requests for approval that no worker has resolved. logout-tokens: what clients were not told yet. Each has its index,
 -- which the planner would leave for transactions: to its statistics every proof of a number is unresolved, too.
@@ -207,8 +207,8 @@ AS $$
       FROM placed AS p JOIN postern.realm AS r ON r.id = p.realm_id WHERE p.place <= p_top
      UNION ALL
     SELECT q.queue, NULL, coalesce(sum(p.queued), 0)::bigint, coalesce(max(p.oldest), 0)
-      FROM (VALUES ('mail'), ('sms'), ('voice'), ('whatsapp'), ('push'), ('requests'), ('approvals'),
-                   ('logout-tokens')) AS q (queue)
+      FROM (SELECT replace(k.channel, 'email', 'mail') FROM postern.known_channel AS k
+             UNION ALL VALUES ('requests'), ('approvals'), ('logout-tokens')) AS q (queue)
       LEFT JOIN placed AS p USING (queue) GROUP BY q.queue
 $$;
 COMMENT ON FUNCTION postern.queue_figures IS

@@ -20,24 +20,29 @@ SET LOCAL ROLE postern_owner;
 --   p_client, p_app  who asked: the client's key, the App's slug. The text names them.
 --   p_locale     BCP 47 tag of the language; NULL: English.
 --   p_region     the country of a number, unless p_request says it.
+--   p_page_origin  of the page that asked, unless p_request says it.
 -- A realm's queue is bounded (trigger message_admission): beyond it a message is dropped, audited, without an error.
 -- A message to a phone takes its permits here (postern.take_message_permits); a notice may find others. False: it was
 -- not queued. The caller shows nothing of that to who asked: it would tell which numbers are those of accounts.
 CREATE OR REPLACE FUNCTION postern.queue_message(
     p_realm uuid, p_id uuid, p_channel text, p_recipient text, p_template text, p_purpose text, p_payload bytea,
     p_request bytea DEFAULT NULL, p_detail jsonb DEFAULT NULL, p_expires_at timestamptz DEFAULT NULL,
-    p_client uuid DEFAULT NULL, p_app text DEFAULT NULL, p_locale text DEFAULT NULL, p_region text DEFAULT NULL)
+    p_client uuid DEFAULT NULL, p_app text DEFAULT NULL, p_locale text DEFAULT NULL, p_region text DEFAULT NULL,
+    p_page_origin text DEFAULT NULL)
 RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 DECLARE
     v_request record;
+    v_reaches text := (postern.channel_of(p_channel)).reaches;
     v_permits text[];
     v_is_queued boolean;
 BEGIN
     SELECT a.client, a.app, a.locale, a.region, a.device, a.page_origin, a.message INTO v_request
       FROM postern.sign_in_request AS a WHERE a.realm_id = p_realm AND a.id = p_request;
-    IF p_channel IN ('sms', 'voice', 'whatsapp') THEN
+    IF v_reaches IS NULL THEN
+        RAISE EXCEPTION 'there is no channel %', p_channel;
+    ELSIF v_reaches = 'phone' THEN
         v_permits := postern.take_message_permits(
             p_realm, p_recipient, coalesce(p_region, v_request.region), coalesce(p_client, v_request.client),
             coalesce(p_app, v_request.app), p_purpose = 'notice', v_request.device IS NOT NULL);
@@ -52,8 +57,7 @@ BEGIN
     VALUES (p_realm, p_id, p_channel, p_recipient, p_template, p_purpose, p_payload, p_detail,
             coalesce(p_expires_at, now() + interval '24 hours'), coalesce(p_client, v_request.client),
             coalesce(p_app, v_request.app), coalesce(p_locale, v_request.locale),
-            postern.origin_host(coalesce(v_request.page_origin,
-                                         NULLIF(current_setting('postern.page_origin', true), ''))), v_permits);
+            postern.origin_host(coalesce(v_request.page_origin, p_page_origin)), v_permits);
     -- The queue was not full.
     v_is_queued := FOUND;
     IF v_is_queued AND p_request IS NOT NULL THEN
@@ -68,17 +72,5 @@ $$;
 COMMENT ON FUNCTION postern.queue_message IS
     'Queues a message of any channel, sealed or a notice; false when it is not sent';
 GRANT EXECUTE ON FUNCTION postern.queue_message TO postern_app;
-
--- Used in place of p_source in a statement that records a request. It puts the language, and the origin of the page
--- that asks, into settings that the defaults of the columns read, so that no function that records a request needs
--- parameters for them. One expression, as with_dpop_proof is.
-CREATE OR REPLACE FUNCTION postern.requested_in(p_source text, p_locale text, p_page_origin text) RETURNS text
-LANGUAGE sql
-RETURN CASE WHEN (set_config('postern.locale', coalesce(p_locale, ''), true)
-                  || set_config('postern.page_origin', coalesce(p_page_origin, ''), true)) IS NOT NULL
-            THEN p_source END;
-COMMENT ON FUNCTION postern.requested_in IS
-    'The source as it is; the request recorded by this statement notes the language and the page';
-GRANT EXECUTE ON FUNCTION postern.requested_in TO postern_app;
 
 RESET ROLE;

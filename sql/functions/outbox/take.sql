@@ -39,8 +39,9 @@ BEGIN
          WHERE c.wanted > 0
     LOOP
         RETURN QUERY
-        SELECT m.realm_id, m.id, m.channel, m.recipient, m.template, postern.message_kind(m.template), m.purpose,
-               m.payload, m.detail, m.attempts, m.created_at, m.expires_at, m.last_error, m.priority,
+        SELECT m.realm_id, m.id, m.channel::text, m.recipient::text, m.template, postern.message_kind(m.template),
+               m.purpose::text, m.payload, m.detail::jsonb, m.attempts, m.created_at, m.expires_at, m.last_error::text,
+               m.priority,
                coalesce(m.locale, p.default_locale, r.default_locale), r.slug,
                coalesce(s.product_name, p.display_name, r.display_name), p.slug, k.client_id, k.display_name,
                coalesce(m.page_host, p.subdomain,

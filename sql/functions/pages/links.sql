@@ -78,14 +78,14 @@ GRANT EXECUTE ON FUNCTION postern.page_of_link TO postern_app;
 -- the limits. Outcomes: told, rate_limited.
 CREATE OR REPLACE FUNCTION postern.link_state(
     p_realm uuid, p_handle bytea,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_permits postern.permits,
     OUT outcome text, OUT state text, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 BEGIN
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+      FROM postern.enter_realm(p_realm, p_permits) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;

@@ -17,13 +17,12 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
     ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
 
 -- Spends a ceremony and fetches the data to verify it, in one call: the ceremony is spent before anything is verified.
+-- p_session: of a request that may come again, as postern.spend takes it.
 -- Always one row; spent says whether this call was the first and in time. The credential's columns are NULL when it is
--- unknown. The client is judged here, as an assertion that fails is not seen by another statement; p_app: as
--- postern.opened_from takes it.
+-- unknown. The client is judged here, as an assertion that fails is not seen by another statement.
 CREATE OR REPLACE FUNCTION postern.begin_assertion(
-    p_realm uuid, p_client uuid, p_permission text, p_app text, p_ceremony bytea, p_expires double precision,
+    p_caller postern.caller, p_permits postern.permits, p_ceremony bytea, p_expires double precision, p_session uuid,
     p_rp_id text, p_credential_id bytea,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
     OUT outcome text, OUT passkey uuid, OUT user_handle bytea, OUT public_key bytea, OUT sign_count bigint,
     OUT backup_eligible boolean,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
@@ -31,24 +30,21 @@ LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_set text;
+    v_realm uuid := p_caller.realm;
 BEGIN
-    v_set := set_config('postern.realm', p_realm::text, true);
-    IF cardinality(p_keys) > 0 THEN
-        SELECT t.* INTO outcome, limit_ord, retry_after, granted
-          FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
-        IF outcome = 'rate_limited' THEN
-            RETURN;
-        END IF;
+    SELECT t.outcome, t.limit_ord, t.retry_after, t.granted INTO outcome, limit_ord, retry_after, granted
+      FROM postern.admit(p_caller, p_permits) AS t;
+    IF outcome = 'rate_limited' THEN
+        RETURN;
     END IF;
-    PERFORM set_config('postern.app', coalesce(p_app, ''), true), postern.use_proof(p_realm);
-    PERFORM postern.require_client(p_realm, p_client, p_permission);
-    outcome := CASE WHEN postern.spend_ceremony(p_realm, p_ceremony, p_expires) THEN 'spent' ELSE 'refused' END;
+    PERFORM postern.require_client(p_caller);
+    outcome := CASE WHEN postern.spend_ceremony(v_realm, p_ceremony, p_expires, p_session) THEN 'spent'
+                    ELSE 'refused' END;
     SELECT p.id, u.user_handle, p.public_key, p.sign_count, p.backup_eligible
       INTO passkey, user_handle, public_key, sign_count, backup_eligible
       FROM postern.passkey AS p, postern.user_account AS u
-     WHERE p.realm_id = p_realm AND p.credential_id = p_credential_id AND p.rp_id = p_rp_id
-       AND u.realm_id = p_realm AND u.id = p.user_id;
+     WHERE p.realm_id = v_realm AND p.credential_id = p_credential_id AND p.rp_id = p_rp_id
+       AND u.realm_id = v_realm AND u.id = p.user_id;
 END
 $$;
 COMMENT ON FUNCTION postern.begin_assertion IS 'Spends a login ceremony and fetches the credential it names';
@@ -57,56 +53,43 @@ GRANT EXECUTE ON FUNCTION postern.begin_assertion TO postern_app;
 -- Records a verified assertion and opens the session. The counter moves in the same statement that checks it again: of
 -- two assertions at once the lower one is refused, and a zero never lowers a stored counter.
 CREATE OR REPLACE FUNCTION postern.redeem_passkey(
-    p_realm uuid, p_client uuid, p_permission text, p_passkey uuid, p_sign_count bigint, p_backup_state boolean,
-    p_session uuid, p_token_salt bytea, p_refresh_hash bytea, p_scope text[], p_resource text[], p_amr text[],
-    p_access_lifetime integer, p_refresh_lifetime integer, p_source text, p_server_key bytea,
-    OUT outcome text, OUT reason text, OUT user_id uuid, OUT db_now double precision,
-    OUT session_expires_at double precision)
+    p_caller postern.caller, p_new postern.new_session, p_passkey uuid, p_sign_count bigint, p_backup_state boolean)
+RETURNS postern.sign_in_result
 LANGUAGE plpgsql
 AS $$
-#variable_conflict use_column
 DECLARE
-    v_set text;
-    v_user record;
-    v_opened record;
+    v_realm uuid := p_caller.realm;
+    v_user uuid;
+    v_reason text;
+    v_set text := set_config('postern.realm', v_realm::text, true);
+    v_candidate postern.candidate;
+    v postern.sign_in_result;
 BEGIN
-    v_set := set_config('postern.realm', p_realm::text, true);
-    db_now := date_part('epoch', now());
-    outcome := 'refused';
+    v.db_now := date_part('epoch', now());
+    -- A passkey unlocks the codes of a locked account: address_key.
     UPDATE postern.passkey AS p
        SET sign_count = greatest(p.sign_count, p_sign_count), backup_state = p_backup_state, last_used_at = now()
-      FROM postern.user_account AS u, postern.client AS k, postern.realm AS r
-     WHERE p.realm_id = p_realm AND p.id = p_passkey
+      FROM postern.user_account AS u,
+           postern.serving(v_realm, p_caller.client, p_caller.permission, p_caller.app) AS s
+     WHERE p.realm_id = v_realm AND p.id = p_passkey
        AND (p.sign_count < p_sign_count OR (p.sign_count = 0 AND p_sign_count = 0))
-       AND u.realm_id = p_realm AND u.id = p.user_id AND u.enabled
-       AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
-       AND r.id = p_realm AND r.enabled
-       AND postern.is_switched_on(p_permission, r.native_grants_enabled, r.hosted_enabled)
-    RETURNING u.id, u.security_stamp, coalesce(u.address_key, '') AS address_key, k.client_id,
-              now() + r.session_lifetime AS expires_at INTO v_user;
-    IF NOT FOUND THEN
-        PERFORM postern.require_client(p_realm, p_client, p_permission);
-        SELECT CASE WHEN p.sign_count >= p_sign_count AND p.sign_count > 0 THEN 'sign_count' ELSE 'disabled' END,
-               p.user_id
-          INTO reason, user_id FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.id = p_passkey;
-        IF reason = 'sign_count' THEN
-            INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
-            VALUES (p_realm, 'passkey_sign_count_regressed', p_client, user_id, p_source,
-                    jsonb_build_object('passkey', p_passkey, 'presented', p_sign_count));
-        END IF;
-        reason := coalesce(reason, 'deleted');
-        user_id := NULL;
-        RETURN;
+       AND u.realm_id = v_realm AND u.id = p.user_id AND u.enabled
+    RETURNING u.id, u.security_stamp, coalesce(u.address_key, ''), s.client_id, s.session_end, p.id,
+              jsonb_build_object('passkey', p.id)
+         INTO v_candidate.user_id, v_candidate.security_stamp, v_candidate.address_key, v_candidate.client_id,
+              v_candidate.session_end, v_candidate.factor, v_candidate.detail;
+    IF FOUND THEN
+        RETURN postern.sign_in(p_caller, p_new, v_candidate, v);
     END IF;
-    user_id := v_user.id;
-    -- A passkey unlocks the codes of a locked account.
-    v_opened := postern.open_session(
-        p_realm, p_client, v_user.client_id, user_id, v_user.security_stamp, v_user.expires_at,
-        ROW(p_session, p_token_salt, p_refresh_hash, p_scope, p_resource, p_amr, p_access_lifetime,
-            p_refresh_lifetime, p_source, p_server_key)::postern.new_session,
-        jsonb_build_object('passkey', p_passkey), v_user.address_key, NULL);
-    outcome := 'ok';
-    session_expires_at := v_opened.expires_at;
+    SELECT CASE WHEN p.sign_count >= p_sign_count AND p.sign_count > 0 THEN 'sign_count' ELSE 'disabled' END, p.user_id
+      INTO v_reason, v_user FROM postern.passkey AS p WHERE p.realm_id = v_realm AND p.id = p_passkey;
+    v := postern.refuse_sign_in(p_caller, p_new, v, coalesce(v_reason, 'deleted'));
+    IF v.reason = 'sign_count' THEN
+        INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
+        VALUES (v_realm, 'passkey_sign_count_regressed', p_caller.client, v_user, p_caller.source,
+                jsonb_build_object('passkey', p_passkey, 'presented', p_sign_count));
+    END IF;
+    RETURN v;
 END
 $$;
 COMMENT ON FUNCTION postern.redeem_passkey IS 'Records a verified assertion: counter, session and audit in one call';

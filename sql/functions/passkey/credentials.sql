@@ -22,19 +22,23 @@ COMMENT ON FUNCTION postern.enrolment_options IS 'What the creation options of a
 GRANT EXECUTE ON FUNCTION postern.enrolment_options TO postern_app;
 
 -- Spends what is sealed and in no table, once and in time. p_lifetime: the longest that it lives. After a restore of
--- the database does not know what was spent before, so all of that is spent.
+-- the database does not know what was spent before, so all of that is spent. p_session: derived from the request that
+-- presents it: the same request within a minute finds it fresh again.
 CREATE OR REPLACE FUNCTION postern.spend(
-    p_realm uuid, p_id bytea, p_expires double precision, p_lifetime interval)
+    p_realm uuid, p_id bytea, p_expires double precision, p_lifetime interval, p_session uuid DEFAULT NULL)
 RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    INSERT INTO postern.spent_ceremony (realm_id, id, expires_at)
-    SELECT p_realm, p_id, to_timestamp(p_expires)
+    INSERT INTO postern.spent_ceremony (realm_id, id, expires_at, session)
+    SELECT p_realm, p_id, to_timestamp(p_expires), p_session
      WHERE to_timestamp(p_expires) > now()
        AND NOT EXISTS (SELECT FROM postern.schema_restore AS x WHERE to_timestamp(p_expires) <= x.at + p_lifetime)
         ON CONFLICT DO NOTHING;
-    RETURN FOUND;
+    RETURN FOUND OR p_session IS NOT NULL
+        AND EXISTS (SELECT FROM postern.spent_ceremony AS s
+                     WHERE s.realm_id = p_realm AND s.id = p_id AND s.session = p_session
+                       AND s.spent_at > now() - interval '60 seconds');
 END
 $$;
 COMMENT ON FUNCTION postern.spend IS
@@ -42,7 +46,8 @@ COMMENT ON FUNCTION postern.spend IS
 GRANT EXECUTE ON FUNCTION postern.spend TO postern_app;
 
 -- Spends a ceremony, before its answer is verified. True for the first, in time.
-CREATE OR REPLACE FUNCTION postern.spend_ceremony(p_realm uuid, p_ceremony bytea, p_expires double precision)
+CREATE OR REPLACE FUNCTION postern.spend_ceremony(
+    p_realm uuid, p_ceremony bytea, p_expires double precision, p_session uuid DEFAULT NULL)
 RETURNS boolean
 LANGUAGE plpgsql
 AS $$
@@ -50,11 +55,10 @@ DECLARE
     v_set text := set_config('postern.realm', p_realm::text, true);
 BEGIN
     RETURN postern.spend(p_realm, p_ceremony, p_expires,
-                         (SELECT r.ceremony_lifetime FROM postern.realm AS r WHERE r.id = p_realm));
+                         (SELECT r.ceremony_lifetime FROM postern.realm AS r WHERE r.id = p_realm), p_session);
 END
 $$;
-COMMENT ON FUNCTION postern.spend_ceremony IS
-    'Spends an enrolment ceremony; false when it was spent before or is expired';
+COMMENT ON FUNCTION postern.spend_ceremony IS 'Spends a ceremony; false when it was spent before or is expired';
 GRANT EXECUTE ON FUNCTION postern.spend_ceremony TO postern_app;
 
 -- Stores a verified credential of a live session's user, and queues the notices (p_mail_id and p_payload are for one
@@ -110,7 +114,7 @@ AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     RETURN QUERY
-    SELECT p.id, p.rp_id, p.aaguid, p.backup_eligible, p.backup_state, p.transports, p.display_name,
+    SELECT p.id, p.rp_id::text, p.aaguid, p.backup_eligible, p.backup_state, p.transports, p.display_name::text,
            date_part('epoch', p.created_at), date_part('epoch', p.last_used_at)
       FROM postern.passkey AS p
      WHERE p.realm_id = p_realm AND p.user_id = p_user AND (p_id IS NULL OR p.id = p_id)

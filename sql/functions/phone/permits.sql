@@ -81,8 +81,9 @@ BEGIN
     LOOP
         CONTINUE WHEN v_budget.dimension = v_done;
         SELECT t.granted INTO v_granted
-          FROM postern.take_permits(ARRAY[v_budget.key], ARRAY[v_budget.wanted], ARRAY[v_budget.permits],
-                                    ARRAY[v_budget.per], ARRAY[v_budget.burst]) AS t;
+          FROM postern.take_permits(
+                   ROW(ARRAY[v_budget.key], ARRAY[v_budget.wanted], ARRAY[v_budget.permits], ARRAY[v_budget.per],
+                       ARRAY[v_budget.burst])::postern.permits) AS t;
         -- A known device asks for the number of its own account: other accounts with numbers beside it cannot shut it
         -- out. Its own limits and what messages may cost bound it.
         IF v_granted > 0 OR v_budget.wanted < 0 OR p_is_known AND v_budget.is_last
@@ -117,9 +118,9 @@ BEGIN
         SELECT t.retry_after IS NOT NULL
           FROM postern.effective_rate_limits(p_realm) AS l,
                LATERAL postern.take_permits(
-                   ARRAY[concat_ws('|', p_policy, p_dimension, p_subject)],
-                   ARRAY[CASE l.mode WHEN 'enforce' THEN 1 ELSE -1 END], ARRAY[l.permits],
-                   ARRAY[extract(epoch FROM l.per)::float8], ARRAY[l.burst]) AS t
+                   ROW(ARRAY[concat_ws('|', p_policy, p_dimension, p_subject)],
+                       ARRAY[CASE l.mode WHEN 'enforce' THEN 1 ELSE -1 END], ARRAY[l.permits],
+                       ARRAY[extract(epoch FROM l.per)::float8], ARRAY[l.burst])::postern.permits) AS t
          WHERE l.policy = p_policy AND l.dimension = p_dimension), false);
 END
 $$;

@@ -2,7 +2,7 @@
 SET LOCAL ROLE postern_owner;
 
 -- For the configuration snapshot; NULL: the realm has no phone policy.
-CREATE OR REPLACE FUNCTION postern.configured_phones(p_realm uuid) RETURNS jsonb
+CREATE OR REPLACE FUNCTION postern.phones_config(p_realm uuid) RETURNS jsonb
 LANGUAGE sql STABLE
 AS $$
     SELECT jsonb_build_object(
@@ -12,8 +12,8 @@ AS $$
                               FROM postern.phone_prefix AS x WHERE x.realm_id = p_realm))
       FROM postern.phone_policy AS p WHERE p.realm_id = p_realm
 $$;
-COMMENT ON FUNCTION postern.configured_phones IS 'The phone policy of a realm with its prefixes, as one document';
-GRANT EXECUTE ON FUNCTION postern.configured_phones TO postern_app;
+COMMENT ON FUNCTION postern.phones_config IS 'The phone policy of a realm with its prefixes, as one document';
+GRANT EXECUTE ON FUNCTION postern.phones_config TO postern_app;
 
 -- The earliest proof of a phone number that still signs in by itself.
 CREATE OR REPLACE FUNCTION postern.stale_before(p_realm uuid) RETURNS timestamptz

@@ -28,8 +28,11 @@ BEGIN
       FROM postern.user_identifier AS i JOIN postern.user_account AS u ON u.realm_id = i.realm_id AND u.id = i.user_id
      WHERE i.realm_id = p_realm AND i.proven_key = v_passed.phone AND i.kind = 'phone';
     UPDATE postern.device_request AS t
-       SET device_id = v_device, code_hash = NULL, code_salt = NULL, code_key = NULL, link_hash = NULL,
-           return_hash = NULL, match_number = NULL, security_stamp = v_stamp,
+       SET device_id = v_device, link_hash = NULL, return_hash = NULL,
+           -- The app that sent the code asks with it again when the answer was lost.
+           code_hash = CASE WHEN p_by = 'code' THEN t.code_hash END,
+           code_salt = CASE WHEN p_by = 'code' THEN t.code_salt END,
+           code_key = CASE WHEN p_by = 'code' THEN t.code_key END, match_number = NULL, security_stamp = v_stamp,
            detail = (t.detail - 'sms_message' - 'email') || jsonb_build_object('by', p_by)
      WHERE t.realm_id = p_realm AND t.id = p_id;
     IF v_passed.phone IS NOT NULL THEN

@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION postern.send_possession(
     p_salt bytea, p_keyed bytea, p_code_key bytea, p_link_hash bytea, p_match text,
     p_risk postern.possession_risk, p_swapped postern.possession_sim, p_mail_id uuid, p_payload bytea,
     p_template text, p_app text, p_locale text,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_permits postern.permits,
     OUT outcome postern.possession_sent, OUT refusal postern.possession_refusal,
     OUT facts postern.possession_facts, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -39,7 +39,7 @@ BEGIN
     v_test := postern.test_number_of(p_realm, v_before.client, p_phone);
     IF v_test.phone IS NULL THEN
         SELECT t.* INTO outcome, limit_ord, retry_after, granted
-          FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+          FROM postern.enter_realm(p_realm, p_permits) AS t;
         IF outcome = 'rate_limited' THEN
             RETURN;
         END IF;
@@ -99,7 +99,7 @@ GRANT EXECUTE ON FUNCTION postern.send_possession TO postern_app;
 -- The try is counted before the comparison, among the wrong codes of the number too. A number that is closed by a
 -- hundred wrong codes answers as a wrong code does. p_test_keyed: the code under the keys of test numbers, of a
 -- transaction that is for one: no person has the code that the server made. Outcomes: passed, wrong, failed
--- (the last try), step.
+-- (the last try), step. The right code again within a minute is passed again: its answer was lost.
 CREATE OR REPLACE FUNCTION postern.check_possession(
     p_realm uuid, p_id uuid, p_key bytea, p_keyed bytea[], p_test_keyed bytea[],
     OUT outcome postern.possession_checked, OUT facts postern.possession_facts)
@@ -127,12 +127,7 @@ BEGIN
         RETURNING g.consecutive INTO v_wrong;
         v_is_open := FOUND;
         IF v_is_open AND v_tried.code_expires_at > now()
-           AND (CASE WHEN v_tried.is_test
-                     THEN EXISTS (SELECT FROM unnest(p_test_keyed) AS k (keyed),
-                                              postern.test_number_of(p_realm, v_tried.client, v_tried.phone) AS n
-                                   WHERE n.code_mac = sha256(n.code_salt || k.keyed))
-                     ELSE v_tried.code_hash IN (SELECT sha256(v_tried.code_salt || k.keyed)
-                                                  FROM unnest(p_keyed) AS k (keyed)) END) THEN
+           AND postern.is_code_of(v_tried, p_keyed, p_test_keyed) THEN
             PERFORM postern.pass_possession(p_realm, p_id, '{sent}', 'code');
             outcome := 'passed';
         ELSE
@@ -149,6 +144,11 @@ BEGIN
                 outcome := 'failed';
             END IF;
         END IF;
+    ELSIF EXISTS (SELECT FROM postern.device_request AS t
+                   WHERE t.realm_id = p_realm AND t.id = p_id AND t.key = p_key AND t.state IN ('passed', 'redeemed')
+                     AND t.detail ->> 'by' = 'code' AND t.ended_at > now() - interval '60 seconds'
+                     AND postern.is_code_of(t, p_keyed, p_test_keyed)) THEN
+        outcome := 'passed';
     END IF;
     facts := (SELECT postern.possession_facts(t, p_key, NULL)
                 FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = p_id);
@@ -199,7 +199,7 @@ GRANT EXECUTE ON FUNCTION postern.cancel_possession TO postern_app;
 
 -- Outcomes: gone (no such transaction), wrong_key, and those of finish_possession.
 CREATE OR REPLACE FUNCTION postern.finish_possession_by_proof(
-    p_realm uuid, p_auth_id uuid, p_return_hash bytea,
+    p_realm uuid, p_proof postern.proof_use, p_auth_id uuid, p_return_hash bytea,
     OUT outcome postern.possession_finished, OUT facts postern.possession_facts)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -207,10 +207,10 @@ DECLARE
     v_entered record;
     v_finished record;
 BEGIN
-    v_entered := postern.enter_possession(p_realm, p_auth_id, NULL);
+    v_entered := postern.enter_possession(p_realm, p_proof, p_auth_id, NULL);
     outcome := CASE v_entered.outcome WHEN 'unknown' THEN 'gone' WHEN 'wrong_key' THEN 'wrong_key' END;
     IF outcome IS NULL THEN
-        v_finished := postern.finish_possession(p_realm, (v_entered.facts).id, postern.proof_key(), p_return_hash);
+        v_finished := postern.finish_possession(p_realm, (v_entered.facts).id, p_proof.key, p_return_hash);
         outcome := v_finished.outcome;
         facts := v_finished.facts;
     END IF;
@@ -222,7 +222,7 @@ GRANT EXECUTE ON FUNCTION postern.finish_possession_by_proof TO postern_app;
 
 -- Outcomes: gone, wrong_key, step (never opened), cancelled, over.
 CREATE OR REPLACE FUNCTION postern.cancel_possession_by_proof(
-    p_realm uuid, p_auth_id uuid,
+    p_realm uuid, p_proof postern.proof_use, p_auth_id uuid,
     OUT outcome postern.possession_cancelled, OUT facts postern.possession_facts)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -230,7 +230,7 @@ DECLARE
     v_entered record;
     v_id uuid;
 BEGIN
-    v_entered := postern.enter_possession(p_realm, p_auth_id, NULL);
+    v_entered := postern.enter_possession(p_realm, p_proof, p_auth_id, NULL);
     IF v_entered.outcome <> 'ok' THEN
         outcome := CASE v_entered.outcome WHEN 'unknown' THEN 'gone' ELSE 'wrong_key' END;
         RETURN;
@@ -238,9 +238,9 @@ BEGIN
     v_id := (v_entered.facts).id;
     outcome := CASE
         WHEN NOT (v_entered.facts).is_opened THEN 'step'
-        WHEN postern.cancel_possession(p_realm, v_id, postern.proof_key()) THEN 'cancelled'
+        WHEN postern.cancel_possession(p_realm, v_id, p_proof.key) THEN 'cancelled'
         ELSE 'over' END;
-    facts := (SELECT postern.possession_facts(t, postern.proof_key(), NULL)
+    facts := (SELECT postern.possession_facts(t, p_proof.key, NULL)
                 FROM postern.device_request AS t WHERE t.realm_id = p_realm AND t.id = v_id);
 END
 $$;

@@ -37,6 +37,17 @@ AS $$
 $$;
 COMMENT ON FUNCTION postern.test_number_of IS 'The test number of a client, if this is one';
 
+-- p_keyed, p_test_keyed: as check_possession takes them.
+CREATE OR REPLACE FUNCTION postern.is_code_of(t postern.device_request, p_keyed bytea[], p_test_keyed bytea[])
+RETURNS boolean
+LANGUAGE sql STABLE
+RETURN CASE WHEN (t).is_test
+            THEN EXISTS (SELECT FROM unnest(p_test_keyed) AS k (keyed),
+                                     postern.test_number_of((t).realm_id, (t).client, (t).phone) AS n
+                          WHERE n.code_mac = sha256(n.code_salt || k.keyed))
+            ELSE (t).code_hash IN (SELECT sha256((t).code_salt || k.keyed) FROM unnest(p_keyed) AS k (keyed)) END;
+COMMENT ON FUNCTION postern.is_code_of IS 'Whether a code is that of a transaction';
+
 -- What a backend has begun waits while it may not begin anew.
 CREATE OR REPLACE FUNCTION postern.may_prove_numbers(p_realm uuid, p_client uuid) RETURNS boolean
 LANGUAGE sql STABLE
@@ -156,7 +167,7 @@ COMMENT ON FUNCTION postern.possession_facts IS 'What a server needs to know abo
 CREATE OR REPLACE FUNCTION postern.start_possession(
     p_realm uuid, p_client uuid, p_id uuid, p_auth_id uuid, p_kind postern.possession_kind, p_phone text,
     p_prove_id uuid, p_detail postern.possession_detail, p_lifetime integer,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_permits postern.permits,
     OUT outcome postern.possession_started, OUT limit_ord integer, OUT retry_after double precision,
     OUT granted integer[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
@@ -167,7 +178,7 @@ DECLARE
     v_started postern.device_request;
 BEGIN
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+      FROM postern.enter_realm(p_realm, p_permits) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
@@ -216,21 +227,21 @@ GRANT EXECUTE ON FUNCTION postern.possession_status TO postern_app;
 -- Begins each call of the app: uses the proof up. Outcomes: ok, unknown (no such transaction, or its backend may start
 -- none now), wrong_key.
 CREATE OR REPLACE FUNCTION postern.enter_possession(
-    p_realm uuid, p_auth_id uuid, p_phone text,
+    p_realm uuid, p_proof postern.proof_use, p_auth_id uuid, p_phone text,
     OUT outcome postern.possession_entered, OUT facts postern.possession_facts)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
 DECLARE
     v_transaction postern.device_request;
 BEGIN
-    PERFORM set_config('postern.realm', p_realm::text, true), postern.use_proof(p_realm);
+    PERFORM set_config('postern.realm', p_realm::text, true), postern.use_proof(p_realm, p_proof);
     SELECT t.* INTO v_transaction FROM postern.device_request AS t
      WHERE t.realm_id = p_realm AND t.auth_id = p_auth_id AND t.kind <> 'approval'
        AND postern.may_prove_numbers(p_realm, t.client);
     outcome := CASE WHEN v_transaction.id IS NULL THEN 'unknown'
-                    WHEN v_transaction.key <> postern.proof_key() THEN 'wrong_key' ELSE 'ok' END;
+                    WHEN v_transaction.key <> p_proof.key THEN 'wrong_key' ELSE 'ok' END;
     IF outcome = 'ok' THEN
-        facts := postern.possession_facts(v_transaction, postern.proof_key(), p_phone);
+        facts := postern.possession_facts(v_transaction, p_proof.key, p_phone);
     END IF;
 END
 $$;

@@ -145,7 +145,7 @@ BEGIN
     SELECT r.primary_domain, postern.issuer(r.public_origin, r.primary_domain) AS issuer INTO v_now
       FROM postern.realm AS r WHERE r.id = p_realm;
     IF p_former_domain <> v_now.primary_domain
-        AND EXISTS (SELECT FROM postern.client AS c WHERE c.realm_id = p_realm AND c.rp_id IS NULL) THEN
+        AND EXISTS (SELECT FROM postern.client AS c WHERE c.realm_id = p_realm AND NOT c.settings ? 'rp_id') THEN
         SELECT count(*), count(DISTINCT p.user_id) INTO v_passkeys, v_users
           FROM postern.passkey AS p WHERE p.realm_id = p_realm AND p.rp_id = p_former_domain;
         v_effects := v_effects || jsonb_build_object('former_primary_domain', p_former_domain,

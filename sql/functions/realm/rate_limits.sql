@@ -97,4 +97,15 @@ SELECT r.slug, d.policy, d.dimension, d.permits, d.per, d.burst, d.mode, true
                    AND l.dimension = d.dimension);
 COMMENT ON VIEW admin.rate_limits IS 'Rate limits in force; is_default: not overridden';
 
+-- For realm_config.
+CREATE OR REPLACE FUNCTION postern.rate_limits_config(p_realm uuid) RETURNS jsonb
+LANGUAGE sql STABLE
+RETURN (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                            'policy', l.policy, 'dimension', l.dimension, 'permits', l.permits,
+                            'per', postern.seconds(l.per), 'burst', l.burst, 'mode', l.mode)
+                            ORDER BY l.policy, l.dimension), '[]')
+          FROM postern.effective_rate_limits(p_realm) AS l);
+COMMENT ON FUNCTION postern.rate_limits_config IS 'The rate limits in force in a realm, for realm_config';
+GRANT EXECUTE ON FUNCTION postern.rate_limits_config TO postern_app;
+
 RESET ROLE;

@@ -88,4 +88,14 @@ SELECT r.slug AS realm, s.name AS scope, s.description, s.resources, s.in_discov
   FROM postern.scope AS s JOIN postern.realm AS r ON r.id = s.realm_id;
 COMMENT ON VIEW admin.scopes IS 'Scopes of each realm, with their resources';
 
+-- For realm_config.
+CREATE OR REPLACE FUNCTION postern.scopes_config(p_realm uuid) RETURNS jsonb
+LANGUAGE sql STABLE
+RETURN (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                            'name', s.name, 'description', s.description, 'resources', s.resources,
+                            'in_discovery', s.in_discovery, 'enabled', s.enabled) ORDER BY s.name), '[]')
+          FROM postern.scope AS s WHERE s.realm_id = p_realm);
+COMMENT ON FUNCTION postern.scopes_config IS 'The scopes of a realm, for realm_config';
+GRANT EXECUTE ON FUNCTION postern.scopes_config TO postern_app;
+
 RESET ROLE;

@@ -82,4 +82,23 @@ magic_link_lifetime: 1 to 60 minutes (15). resend_cooldown: 0 to 600 seconds (60
 mail. ceremony_lifetime: 30 seconds to 10 minutes (5 minutes).
 Example: SELECT admin.set_code_policy(''acme'', otp_attempts => 3);';
 
+-- For realm_config.
+CREATE OR REPLACE FUNCTION postern.realm_settings_config(p_realm uuid) RETURNS jsonb
+LANGUAGE sql STABLE
+RETURN (SELECT jsonb_build_object(
+                   'native_grants_enabled', r.native_grants_enabled,
+                   'access_token_lifetime', postern.seconds(r.access_token_lifetime),
+                   'refresh_token_lifetime', postern.seconds(r.refresh_token_lifetime),
+                   'refresh_retry_window', postern.seconds(r.refresh_retry_window),
+                   'session_lifetime', postern.seconds(r.session_lifetime),
+                   'otp_lifetime', postern.seconds(r.otp_lifetime), 'otp_attempts', r.otp_attempts,
+                   'otp_digits', r.otp_digits, 'magic_link_lifetime', postern.seconds(r.magic_link_lifetime),
+                   'resend_cooldown', postern.seconds(r.resend_cooldown),
+                   'ceremony_lifetime', postern.seconds(r.ceremony_lifetime),
+                   'registration_firstname', r.registration_firstname,
+                   'registration_lastname', r.registration_lastname)
+          FROM postern.realm AS r WHERE r.id = p_realm);
+COMMENT ON FUNCTION postern.realm_settings_config IS 'The switches and lifetimes of a realm, for realm_config';
+GRANT EXECUTE ON FUNCTION postern.realm_settings_config TO postern_app;
+
 RESET ROLE;

@@ -5,12 +5,11 @@ SET LOCAL ROLE postern_owner;
 -- call.
 -- False: wrong, and counted; or refused uncounted, while five wrong tries of the last ten minutes (TOTP or recovery
 -- codes) or, for TOTP alone, a hundred in a row without a right one close it (NIST SP 800-63B).
--- p_factor: the row whose seed the caller compared with. p_step: the time step whose code was presented, NULL when none
--- matched; the bound on it is wider than what the caller accepts, since a little time has passed. p_recovery: the
--- code's HMAC under each server key.
+-- p_second: factor: the row whose seed the caller compared with; totp_step: the time step whose code was presented,
+-- NULL when none matched (the bound on it is wider than what the caller accepts, since a little time has passed);
+-- recovery: the code's HMAC under each server key.
 CREATE OR REPLACE FUNCTION postern.use_second_factor(
-    p_realm uuid, p_user uuid,
-    p_factor uuid, p_step bigint, p_recovery bytea[], p_client uuid, p_session uuid, p_source text)
+    p_realm uuid, p_user uuid, p_second postern.second_factor_proof, p_client uuid, p_session uuid, p_source text)
 RETURNS boolean
 LANGUAGE plpgsql
 AS $$
@@ -23,18 +22,18 @@ BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     -- One try at a time per account: the row stays locked until the transaction ends.
     SELECT coalesce(f.wrong_5_at > now() - interval '10 minutes', false)
-        OR (p_recovery IS NULL AND coalesce(f.locked_until > now(), false))
+        OR (p_second.recovery IS NULL AND coalesce(f.locked_until > now(), false))
       INTO v_closed
       FROM postern.totp_factor AS f
-     WHERE f.realm_id = p_realm AND f.user_id = p_user AND f.id = p_factor
+     WHERE f.realm_id = p_realm AND f.user_id = p_user AND f.id = p_second.factor
        FOR NO KEY UPDATE;
     IF NOT FOUND OR v_closed THEN
         RETURN false;
     END IF;
 
-    IF p_recovery IS NOT NULL THEN
+    IF p_second.recovery IS NOT NULL THEN
         DELETE FROM postern.recovery_code AS r
-         WHERE r.realm_id = p_realm AND r.user_id = p_user AND r.mac = ANY (p_recovery);
+         WHERE r.realm_id = p_realm AND r.user_id = p_user AND r.mac = ANY (p_second.recovery);
         IF FOUND THEN
             UPDATE postern.totp_factor AS f SET last_used_at = now() WHERE f.realm_id = p_realm AND f.user_id = p_user;
             SELECT count(*) INTO v_left
@@ -52,9 +51,11 @@ BEGIN
         END IF;
     ELSE
         UPDATE postern.totp_factor AS f
-           SET last_step_at = to_timestamp(p_step * 30), last_used_at = now(), wrong_in_a_row = 0, locked_until = NULL
-         WHERE f.realm_id = p_realm AND f.user_id = p_user AND to_timestamp(p_step * 30) > f.last_step_at
-           AND to_timestamp(p_step * 30) BETWEEN now() - interval '90 seconds' AND now() + interval '30 seconds';
+           SET last_step_at = to_timestamp(p_second.totp_step * 30), last_used_at = now(), wrong_in_a_row = 0,
+               locked_until = NULL
+         WHERE f.realm_id = p_realm AND f.user_id = p_user AND to_timestamp(p_second.totp_step * 30) > f.last_step_at
+           AND to_timestamp(p_second.totp_step * 30) BETWEEN now() - interval '90 seconds'
+              AND now() + interval '30 seconds';
         IF FOUND THEN
             RETURN true;
         END IF;
@@ -108,35 +109,6 @@ $$;
 COMMENT ON FUNCTION postern.second_factor_material IS
     'A sealed seed with the data keys that open it and compare the account''s recovery codes';
 GRANT EXECUTE ON FUNCTION postern.second_factor_material TO postern_app;
-
--- Called by a statement that has verified the first factor of p_user and not consumed it. Without p_factor:
--- second_factor, with the data to compare the presented code with. With p_factor: proved (spent, in the caller's
--- transaction), second_factor_wrong (counted), or second_factor_gone when it was removed between two calls. unmet: the
--- request asks for a second factor (postern.falls_short), and the account has none.
-CREATE OR REPLACE FUNCTION postern.check_second_factor(
-    p_realm uuid, p_user uuid, p_has_totp boolean,
-    p_factor uuid, p_step bigint, p_recovery bytea[], p_client uuid, p_session uuid, p_source text,
-    OUT outcome text,
-    OUT factor uuid, OUT sealed_seed bytea, OUT last_step_at double precision)
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    IF p_has_totp AND p_factor IS NOT NULL THEN
-        outcome := CASE WHEN postern.use_second_factor(p_realm, p_user, p_factor, p_step, p_recovery, p_client,
-                                                       p_session, p_source)
-                        THEN 'proved' ELSE 'second_factor_wrong' END;
-        RETURN;
-    END IF;
-    SELECT f.id, postern.second_factor_material(p_realm, p_user, f.sealed_seed), date_part('epoch', f.last_step_at)
-      INTO factor, sealed_seed, last_step_at
-      FROM postern.totp_factor AS f WHERE f.realm_id = p_realm AND f.user_id = p_user;
-    outcome := CASE WHEN FOUND THEN 'second_factor' WHEN p_has_totp OR p_factor IS NOT NULL THEN 'second_factor_gone'
-                    ELSE 'unmet' END;
-END
-$$;
-COMMENT ON FUNCTION postern.check_second_factor IS
-    'Asks for the second factor of an account whose first one was right, or spends it';
-GRANT EXECUTE ON FUNCTION postern.check_second_factor TO postern_app;
 
 -- Stores a seed its owner has proven to hold, in place of an earlier one, with its recovery codes: each the id of a
 -- data key (16 bytes) and the HMAC under it.

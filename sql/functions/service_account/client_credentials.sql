@@ -12,45 +12,45 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
     ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
 
 CREATE OR REPLACE FUNCTION postern.client_credentials(
-    p_realm uuid, p_client uuid, p_source text,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_caller postern.caller, p_permits postern.permits,
     OUT outcome text, OUT account uuid, OUT token_salt bytea, OUT created_at double precision,
     OUT db_now double precision,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
+DECLARE
+    v_realm uuid := p_caller.realm;
 BEGIN
-    db_now := date_part('epoch', now());
-    SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    SELECT t.outcome, t.db_now, t.limit_ord, t.retry_after, t.granted
+      INTO outcome, db_now, limit_ord, retry_after, granted
+      FROM postern.admit(p_caller, p_permits) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
-    PERFORM postern.use_proof(p_realm);
     -- A token of the second in which the account got its salt is dated with the next one (tokens_since).
     SELECT a.id, a.token_salt, date_part('epoch', a.created_at), greatest(db_now, date_part('epoch', a.tokens_since))
       INTO account, token_salt, created_at, db_now
       FROM postern.service_account AS a, postern.client AS k, postern.realm AS r
-     WHERE a.realm_id = p_realm AND a.client = p_client
-       AND k.realm_id = p_realm AND k.id = p_client AND k.enabled AND 'gt:client_credentials' = ANY (k.permissions)
-       AND r.id = p_realm AND r.enabled;
+     WHERE a.realm_id = v_realm AND a.client = p_caller.client
+       AND k.realm_id = v_realm AND k.id = p_caller.client AND k.enabled AND p_caller.permission = ANY (k.permissions)
+       AND r.id = v_realm AND r.enabled;
     IF NOT FOUND THEN
-        PERFORM postern.require_client(p_realm, p_client, 'gt:client_credentials');
+        PERFORM postern.require_client(p_caller);
         outcome := 'refused';
         RETURN;
     END IF;
     outcome := 'ok';
     -- A service asks for a token every few minutes for years: the audit log says once an hour from where.
     IF NOT EXISTS (SELECT FROM postern.service_account_use AS u
-                    WHERE u.realm_id = p_realm AND u.account = client_credentials.account AND u.source = p_source
+                    WHERE u.realm_id = v_realm AND u.account = client_credentials.account AND u.source = p_caller.source
                       AND u.at > now() - interval '1 hour') THEN
         INSERT INTO postern.service_account_use AS u (realm_id, account, source, at)
-        VALUES (p_realm, client_credentials.account, p_source, now())
+        VALUES (v_realm, client_credentials.account, p_caller.source, now())
             ON CONFLICT (realm_id, account, source) DO UPDATE SET at = now() WHERE u.at <= now() - interval '1 hour';
         IF FOUND THEN
             INSERT INTO postern.audit_event (realm_id, event, client, source, detail)
-            VALUES (p_realm, 'service_account_used', p_client, p_source,
+            VALUES (v_realm, 'service_account_used', p_caller.client, p_caller.source,
                     jsonb_build_object('service_account', client_credentials.account));
         END IF;
     END IF;
@@ -80,14 +80,15 @@ COMMENT ON FUNCTION postern.live_service_account IS
     'The service account behind an access token, when it may still act and the token was not revoked; else no row';
 GRANT EXECUTE ON FUNCTION postern.live_service_account TO postern_app;
 
-CREATE OR REPLACE FUNCTION postern.live_service_account_by_proof(p_realm uuid, p_account uuid, p_jti bytea)
+CREATE OR REPLACE FUNCTION postern.live_service_account_by_proof(
+    p_realm uuid, p_proof postern.proof_use, p_account uuid, p_jti bytea)
 RETURNS TABLE (client uuid, client_id text, token_salt bytea, created_at double precision, db_now double precision,
                since double precision)
 LANGUAGE plpgsql
 AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
-    PERFORM postern.use_proof(p_realm);
+    PERFORM postern.use_proof(p_realm, p_proof);
     RETURN QUERY SELECT a.* FROM postern.live_service_account(p_realm, p_account, p_jti) AS a;
 END
 $$;

@@ -9,7 +9,8 @@ AS $$
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     RETURN QUERY
-    SELECT s.id, s.client_id, s.user_agent, date_part('epoch', s.created_at), date_part('epoch', s.last_used_at)
+    SELECT s.id, s.client_id, s.user_agent::text, date_part('epoch', s.created_at),
+           date_part('epoch', s.last_used_at)
       FROM postern.session AS s, postern.user_account AS u
      WHERE s.realm_id = p_realm AND s.user_id = p_user AND s.revoked_at IS NULL AND s.expires_at > now()
        AND (s.refresh_expires_at IS NULL OR s.refresh_expires_at > now())

@@ -21,7 +21,7 @@ INSERT INTO postern.known_permission (permission, purpose) VALUES
 CREATE OR REPLACE FUNCTION postern.rotate_session(
     p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],
     p_lifetime integer, p_source text, p_server_key bytea, p_mark bigint, p_proof bytea,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_permits postern.permits,
     p_scope text[] DEFAULT NULL, p_resource text[] DEFAULT NULL, p_level integer DEFAULT NULL,
     p_max_age integer DEFAULT NULL,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT scope text[], OUT resource text[], OUT amr text[],
@@ -45,9 +45,9 @@ DECLARE
 BEGIN
     v_set := set_config('postern.realm', p_realm::text, true);
     db_now := date_part('epoch', now());
-    IF cardinality(p_keys) > 0 THEN
+    IF cardinality(p_permits.keys) > 0 THEN
         SELECT t.* INTO outcome, limit_ord, retry_after, granted
-          FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+          FROM postern.enter_realm(p_realm, p_permits) AS t;
         IF outcome = 'rate_limited' THEN
             RETURN;
         END IF;
@@ -193,7 +193,7 @@ GRANT EXECUTE ON FUNCTION postern.rotate_session TO postern_app;
 CREATE OR REPLACE FUNCTION postern.rotate_session_unless_busy(
     p_realm uuid, p_client uuid, p_session uuid, p_generation integer, p_hash bytea, p_successor_hashes bytea[],
     p_lifetime integer, p_source text, p_server_key bytea, p_mark bigint, p_proof bytea,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_permits postern.permits,
     p_scope text[] DEFAULT NULL, p_resource text[] DEFAULT NULL, p_level integer DEFAULT NULL,
     p_max_age integer DEFAULT NULL,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT scope text[], OUT resource text[], OUT amr text[],
@@ -216,7 +216,7 @@ BEGIN
            db_now, expires_at, refresh_expires_at, email, limit_ord, retry_after, granted
       FROM postern.rotate_session(
                p_realm, p_client, p_session, p_generation, p_hash, p_successor_hashes, p_lifetime, p_source,
-               p_server_key, p_mark, p_proof, p_keys, p_wanted, p_permits, p_per, p_burst, p_scope, p_resource, p_level,
+               p_server_key, p_mark, p_proof, p_permits, p_scope, p_resource, p_level,
                p_max_age) AS t;
 END
 $$;
@@ -247,7 +247,7 @@ AS $$
            LATERAL postern.rotate_session(
                p_realm, item.client, item.session, item.generation, item.hash, ARRAY[item.successor_hash],
                item.lifetime, item.source, item.server_key, item.mark, NULLIF(item.proof, ''),
-               '{}', '{}', '{}', '{}', '{}') AS r
+               NULL) AS r
      WHERE (SELECT postern.mark_proofs(p_realm, p_slot, p_before, p_keys, p_used_by))
 $$;
 COMMENT ON FUNCTION postern.rotate_sessions IS

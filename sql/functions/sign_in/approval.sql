@@ -8,7 +8,7 @@ SET LOCAL ROLE postern_owner;
 -- The row is locked to the end of the transaction: polls of one handle go one after another, and an answer comes before
 -- or after.
 CREATE OR REPLACE FUNCTION postern.poll_approval(
-    p_realm uuid, p_client uuid, p_kind text, p_handle bytea,
+    p_caller postern.caller, p_kind text, p_handle bytea,
     OUT outcome text, OUT reason text, OUT user_id uuid, OUT security_stamp uuid, OUT address_key text, OUT device uuid)
 LANGUAGE plpgsql
 AS $$
@@ -22,16 +22,16 @@ BEGIN
            now() < a.polled_at + make_interval(secs => a.poll_interval - 0.25) AS early
       INTO v_asked
       FROM postern.sign_in_request AS a
-     WHERE a.realm_id = p_realm AND a.id = p_handle AND a.kind = p_kind
+     WHERE a.realm_id = p_caller.realm AND a.id = p_handle AND a.kind = p_kind
        FOR NO KEY UPDATE OF a SKIP LOCKED;
     IF NOT FOUND AND EXISTS (SELECT FROM postern.sign_in_request AS a
-                              WHERE a.realm_id = p_realm AND a.id = p_handle AND a.kind = p_kind) THEN
+                              WHERE a.realm_id = p_caller.realm AND a.id = p_handle AND a.kind = p_kind) THEN
         outcome := 'busy';
         RETURN;
     END IF;
     reason := CASE WHEN v_asked.live IS NULL THEN 'unknown' WHEN NOT v_asked.live THEN 'expired'
-                   WHEN v_asked.client <> p_client THEN 'client'
-                   WHEN v_asked.jkt <> coalesce(postern.proof_key(), '') THEN 'key' END;
+                   WHEN v_asked.client <> p_caller.client THEN 'client'
+                   WHEN v_asked.jkt <> coalesce((p_caller.proof).key, '') THEN 'key' END;
     outcome := CASE WHEN reason IS NOT NULL THEN 'refused' WHEN v_asked.denied THEN 'denied'
                     WHEN v_asked.confirmed_user IS NOT NULL THEN 'approved'
                     WHEN v_asked.early THEN 'slow_down' ELSE 'pending' END;
@@ -44,7 +44,7 @@ BEGIN
         UPDATE postern.sign_in_request AS a
            SET polled_at = CASE WHEN v_asked.early THEN a.polled_at ELSE now() END,
                poll_interval = CASE WHEN v_asked.early THEN least(a.poll_interval + 5, 60) ELSE a.poll_interval END
-         WHERE a.realm_id = p_realm AND a.id = p_handle;
+         WHERE a.realm_id = p_caller.realm AND a.id = p_handle;
     END IF;
 END
 $$;

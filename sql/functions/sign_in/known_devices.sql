@@ -46,7 +46,7 @@ BEGIN
                    array_agg(l.burst ORDER BY l.dimension) AS burst
               FROM postern.effective_rate_limits(p_realm) AS l
              WHERE l.policy = p_policy AND l.dimension IN ('target', 'target-total')) AS w,
-           postern.take_realm_permits(p_realm, w.keys, w.wanted, w.permits, w.per, w.burst) AS t;
+           postern.take_realm_permits(p_realm, ROW(w.keys, w.wanted, w.permits, w.per, w.burst)::postern.permits) AS t;
     admitted := v_fits OR NOT coalesce(v_refused, false);
 END
 $$;

@@ -5,60 +5,64 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
     ('sign_in_request', 't.expires_at < now()')
     ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
 
--- Returns the new handle, or p_resend_of when it can be used again: it must be of the same address and kind, and keeps
--- its tries. p_hint_user, p_hint_session: sub and sid of an ID token that came with the request (docs/decisions/0025).
--- sends: the messages asked for with the handle, but for those within the cooldown. Names that could not be stored are
--- dropped. Never reads user_account: the same work for every address.
+-- Returns the new handle, or that to send again for when it can be used again: it must be of the same address and kind,
+-- and keeps its tries. hint_user, hint_session: docs/decisions/0025. sends: the messages asked for with the handle, but
+-- for those within the cooldown. Names that could not be stored are dropped. Never reads user_account: the same work
+-- for every address.
 CREATE OR REPLACE FUNCTION postern.record_request(
-    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_address_key text, p_client uuid,
-        p_app text,
-    p_first text, p_last text, p_source text, p_hint_user uuid, p_hint_session uuid, p_lifetime integer,
-    p_channel text, p_region text, p_brake_permits integer, p_brake_per double precision, p_brake_burst integer,
-    OUT handle bytea, OUT sends integer)
+    p_caller postern.caller, p_request postern.new_request, p_brake postern.budget, OUT handle bytea, OUT sends integer)
 LANGUAGE plpgsql
 AS $$
+DECLARE
+    v_realm uuid := p_caller.realm;
+    v_expires_at timestamptz := now() + make_interval(secs => p_request.lifetime);
+    v_key bytea := (p_caller.proof).key;
 BEGIN
-    IF p_resend_of IS NOT NULL THEN
+    IF p_request.resend_of IS NOT NULL THEN
         UPDATE postern.sign_in_request AS a
-           SET pending = true, expires_at = now() + make_interval(secs => p_lifetime), source = p_source,
+           SET pending = true, expires_at = v_expires_at, source = p_caller.source,
                -- The page of a link says when it was asked for.
-               created_at = CASE WHEN p_kind = 'magic' THEN now() ELSE a.created_at END,
-               first_name = coalesce(postern.person_name(p_first), a.first_name),
-               last_name = coalesce(postern.person_name(p_last), a.last_name),
-               hint_user = coalesce(p_hint_user, a.hint_user), hint_session = coalesce(p_hint_session, a.hint_session),
-               channel = p_channel, region = p_region,
+               created_at = CASE WHEN a.kind = 'magic' THEN now() ELSE a.created_at END,
+               first_name = coalesce(postern.person_name(p_request.first_name), a.first_name),
+               last_name = coalesce(postern.person_name(p_request.last_name), a.last_name),
+               hint_user = coalesce(p_request.hint_user, a.hint_user),
+               hint_session = coalesce(p_request.hint_session, a.hint_session),
+               channel = p_request.channel, region = p_request.region,
                sends = CASE WHEN a.last_send_at > now() - r.resend_cooldown THEN a.sends ELSE a.sends + 1 END,
                last_send_at = CASE WHEN a.last_send_at > now() - r.resend_cooldown THEN a.last_send_at ELSE now() END
           FROM postern.realm AS r
-          LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
-         WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.address_key = p_address_key AND a.kind = p_kind
-           AND a.jkt IS NOT DISTINCT FROM postern.proof_key()
-           AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app AND a.expires_at > now()
-           AND r.id = p_realm
+          LEFT JOIN postern.rate_bucket AS b ON b.realm_id = v_realm AND b.key = 'token|wrong-codes'
+         WHERE a.realm_id = v_realm AND a.id = p_request.resend_of AND a.address_key = p_request.address_key
+           AND a.kind = p_request.kind AND a.jkt IS NOT DISTINCT FROM v_key
+           AND a.client IS NOT DISTINCT FROM p_caller.client AND a.app IS NOT DISTINCT FROM p_caller.app
+           AND a.expires_at > now() AND r.id = v_realm
            -- A handle that was answered, or has no tries left, would open nothing: the request gets a new handle.
            AND a.confirmed_user IS NULL AND NOT a.denied
            AND a.attempts < CASE WHEN a.device IS NULL
-                                  AND postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst)
+                                  AND postern.is_braked(b.tat, p_brake.permits, p_brake.per, p_brake.burst)
                                  THEN 1 ELSE r.otp_attempts END
         RETURNING a.id, a.sends INTO handle, sends;
         IF FOUND THEN
             RETURN;
         END IF;
+        -- The new handle is for the person who gave the names to the former one.
+        SELECT coalesce(p_request.first_name, a.first_name), coalesce(p_request.last_name, a.last_name)
+          INTO p_request.first_name, p_request.last_name
+          FROM (VALUES (p_request.resend_of)) AS f (id)
+          LEFT JOIN postern.sign_in_request AS a
+                 ON a.realm_id = v_realm AND a.id = f.id AND a.address_key = p_request.address_key
+                AND a.kind = p_request.kind AND a.client IS NOT DISTINCT FROM p_caller.client
+                AND a.app IS NOT DISTINCT FROM p_caller.app;
     END IF;
+    handle := p_request.id;
+    sends := 1;
     INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, client, app, first_name, last_name,
                                          source, hint_user, hint_session, expires_at, channel, region, sends,
-                                         last_send_at)
-    SELECT p_realm, p_id, p_kind, p_email, p_address_key, p_client, p_app,
-           -- The new handle of a resend is for the person who gave the names to the former one.
-           coalesce(postern.person_name(p_first), a.first_name), coalesce(postern.person_name(p_last), a.last_name),
-           p_source, p_hint_user, p_hint_session, now() + make_interval(secs => p_lifetime),
-           p_channel, p_region, 1, now()
-      FROM (VALUES (p_resend_of)) AS f (id)
-      LEFT JOIN postern.sign_in_request AS a
-             ON a.realm_id = p_realm AND a.id = f.id AND a.address_key = p_address_key AND a.kind = p_kind
-            AND a.client IS NOT DISTINCT FROM p_client AND a.app IS NOT DISTINCT FROM p_app;
-    handle := p_id;
-    sends := 1;
+                                         last_send_at, locale, page_origin, jkt)
+    VALUES (v_realm, p_request.id, p_request.kind, p_request.address, p_request.address_key, p_caller.client,
+            p_caller.app, postern.person_name(p_request.first_name), postern.person_name(p_request.last_name),
+            p_caller.source, p_request.hint_user, p_request.hint_session, v_expires_at, p_request.channel,
+            p_request.region, 1, now(), p_request.locale, p_request.page_origin, v_key);
 END
 $$;
 COMMENT ON FUNCTION postern.record_request IS 'Records a request for a code or a link and returns its handle';
@@ -91,65 +95,58 @@ COMMENT ON FUNCTION postern.try_hold_user IS
     'Keeps a user from being deleted until the transaction ends; false when the user is being deleted or gone';
 GRANT EXECUTE ON FUNCTION postern.try_hold_user TO postern_app;
 
--- A request for a code or a link, with a bound on the messages of its handle (p_sends). p_channel NULL: by mail.
+-- A request for a code or a link, with a bound on the messages of its handle.
 -- Outcomes: accepted, rate_limited, send_limit (nothing was counted), busy (the handle to be sent again is in use: call
 -- again without permits). A resend within the cooldown is accepted, sends nothing and takes no permit. A handle that
 -- was answered, or has no tries left, would open nothing: its request gets a new handle at any time (record_request).
 CREATE OR REPLACE FUNCTION postern.record_sent_request(
-    p_realm uuid, p_id bytea, p_resend_of bytea, p_kind text, p_email text, p_address_key text, p_channel text,
-    p_region text, p_client uuid, p_app text, p_first text, p_last text, p_source text, p_hint_user uuid,
-    p_hint_session uuid, p_lifetime integer, p_sends integer, p_keys text[], p_wanted integer[], p_permits integer[],
-    p_per double precision[], p_burst integer[], p_brake_permits integer, p_brake_per double precision,
-    p_brake_burst integer,
+    p_caller postern.caller, p_permits postern.permits, p_request postern.new_request, p_brake postern.budget,
     OUT outcome text, OUT handle bytea, OUT sends_left integer, OUT limit_ord integer,
     OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
 AS $$
 DECLARE
+    v_realm uuid := p_caller.realm;
+    v_set text := set_config('postern.realm', v_realm::text, true);
     v_before record;
 BEGIN
-    IF p_resend_of IS NOT NULL THEN
-        PERFORM set_config('postern.realm', p_realm::text, true);
+    IF p_request.resend_of IS NOT NULL THEN
         SELECT a.sends, a.last_send_at > now() - r.resend_cooldown AS cools,
-               p_channel IS NOT NULL
-                   OR a.confirmed_user IS NULL AND NOT a.denied AND a.client IS NOT DISTINCT FROM p_client
-                      AND a.app IS NOT DISTINCT FROM p_app
+               p_request.channel IS NOT NULL
+                   OR a.confirmed_user IS NULL AND NOT a.denied AND a.client IS NOT DISTINCT FROM p_caller.client
+                      AND a.app IS NOT DISTINCT FROM p_caller.app
                       AND a.attempts < CASE WHEN a.device IS NULL
-                                             AND postern.is_braked(b.tat, p_brake_permits, p_brake_per, p_brake_burst)
+                                             AND postern.is_braked(b.tat, p_brake.permits, p_brake.per, p_brake.burst)
                                             THEN 1 ELSE r.otp_attempts END AS is_open
           INTO v_before
-          FROM postern.sign_in_request AS a JOIN postern.realm AS r ON r.id = p_realm
-          LEFT JOIN postern.rate_bucket AS b ON b.realm_id = p_realm AND b.key = 'token|wrong-codes'
-         WHERE a.realm_id = p_realm AND a.id = p_resend_of AND a.address_key = p_address_key AND a.kind = p_kind
-           AND a.jkt IS NOT DISTINCT FROM postern.proof_key() AND a.expires_at > now();
+          FROM postern.sign_in_request AS a JOIN postern.realm AS r ON r.id = v_realm
+          LEFT JOIN postern.rate_bucket AS b ON b.realm_id = v_realm AND b.key = 'token|wrong-codes'
+         WHERE a.realm_id = v_realm AND a.id = p_request.resend_of AND a.address_key = p_request.address_key
+           AND a.kind = p_request.kind AND a.jkt IS NOT DISTINCT FROM (p_caller.proof).key AND a.expires_at > now();
         IF v_before.cools AND v_before.is_open THEN
-            PERFORM postern.use_proof(p_realm);
+            PERFORM postern.use_proof(v_realm, p_caller.proof);
             outcome := 'accepted';
-            handle := p_resend_of;
-            sends_left := greatest(p_sends - v_before.sends, 0);
+            handle := p_request.resend_of;
+            sends_left := greatest(p_request.sends - v_before.sends, 0);
             RETURN;
         END IF;
-        IF v_before.sends >= p_sends AND NOT coalesce(v_before.cools, false) THEN
+        IF v_before.sends >= p_request.sends AND NOT coalesce(v_before.cools, false) THEN
             outcome := 'send_limit';
             RETURN;
         END IF;
     END IF;
-    SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+    SELECT t.outcome, t.limit_ord, t.retry_after, t.granted INTO outcome, limit_ord, retry_after, granted
+      FROM postern.admit(p_caller, p_permits) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
-    PERFORM postern.use_proof(p_realm);
-    IF p_resend_of IS NOT NULL AND NOT postern.try_hold_handle(p_realm, p_resend_of) THEN
+    IF p_request.resend_of IS NOT NULL AND NOT postern.try_hold_handle(v_realm, p_request.resend_of) THEN
         outcome := 'busy';
         RETURN;
     END IF;
     outcome := 'accepted';
-    SELECT r.handle, greatest(p_sends - r.sends, 0) INTO handle, sends_left
-      FROM postern.record_request(
-               p_realm, p_id, p_resend_of, p_kind, p_email, p_address_key, p_client, p_app, p_first, p_last, p_source,
-               p_hint_user, p_hint_session, p_lifetime, p_channel, p_region, p_brake_permits, p_brake_per,
-               p_brake_burst) AS r;
+    SELECT r.handle, greatest(p_request.sends - r.sends, 0) INTO handle, sends_left
+      FROM postern.record_request(p_caller, p_request, p_brake) AS r;
 END
 $$;
 COMMENT ON FUNCTION postern.record_sent_request IS

@@ -15,7 +15,8 @@ BEGIN
     -- A key of an algorithm that only clients ask for stays theirs. The RS256 key of a realm with pages stays beside
     -- the realm's own.
     PERFORM postern.request_signing_key(v_realm, v_alg, v_alg = coalesce(v_now, v_alg)
-        OR NOT EXISTS (SELECT FROM postern.client AS c WHERE c.realm_id = v_realm AND c.signing_alg = v_alg)
+        OR NOT EXISTS (SELECT FROM postern.client AS c
+                        WHERE c.realm_id = v_realm AND c.settings ->> 'signing_alg' = v_alg)
            AND NOT (v_alg = 'RS256' AND EXISTS (SELECT FROM postern.realm AS r
                                                  WHERE r.id = v_realm AND r.hosted_enabled)));
     PERFORM postern.tell_when_signing(v_realm, v_alg, 'the realm', p_is_new => true);

@@ -125,7 +125,7 @@ BEGIN
        AND (k.retires_at IS NULL OR k.retires_at > v_at + postern.signing_key_afterlife())
        AND (k.alg = p_alg
             OR v_for_realm AND NOT EXISTS (SELECT FROM postern.client AS c WHERE c.realm_id = p_realm
-                                           AND c.signing_alg = k.alg));
+                                           AND c.settings ->> 'signing_alg' = k.alg));
     SELECT postern.signing_key_document(k) INTO v_key
       FROM postern.signing_key AS k WHERE k.realm_id = p_realm AND k.kid = coalesce(v_next.kid, p_kid);
     INSERT INTO postern.audit_event (realm_id, event, source, detail)
@@ -150,5 +150,25 @@ AS $$
 $$;
 COMMENT ON FUNCTION postern.signing_key_requests IS 'Rotations waiting for a server';
 GRANT EXECUTE ON FUNCTION postern.signing_key_requests TO postern_app;
+
+-- For realm_config.
+CREATE OR REPLACE FUNCTION postern.signing_keys_config(p_realm uuid) RETURNS jsonb
+LANGUAGE sql STABLE
+RETURN (SELECT coalesce(jsonb_agg(postern.signing_key_document(k) ORDER BY k.activates_at, k.kid), '[]')
+          FROM postern.signing_key AS k
+         WHERE k.realm_id = p_realm AND (k.retires_at IS NULL OR k.retires_at > now()));
+COMMENT ON FUNCTION postern.signing_keys_config IS
+    'The signing keys of a realm that are in force or soon will be, for realm_config';
+GRANT EXECUTE ON FUNCTION postern.signing_keys_config TO postern_app;
+
+-- For realm_config. Public halves only, of retired keys too.
+CREATE OR REPLACE FUNCTION postern.hint_keys_config(p_realm uuid) RETURNS jsonb
+LANGUAGE sql STABLE
+RETURN (SELECT coalesce(jsonb_agg(jsonb_build_object('kid', k.kid, 'alg', k.alg, 'public_jwk', k.public_jwk)
+                                  ORDER BY k.activates_at DESC, k.kid), '[]')
+          FROM postern.signing_key AS k WHERE k.realm_id = p_realm AND NOT k.withdrawn);
+COMMENT ON FUNCTION postern.hint_keys_config IS
+    'What ID tokens that are sent as hints may have been signed with, for realm_config';
+GRANT EXECUTE ON FUNCTION postern.hint_keys_config TO postern_app;
 
 RESET ROLE;

@@ -137,4 +137,13 @@ SELECT r.slug AS realm, u.email, c.client_id, t.user_id, t.created_at, t.put_at,
 COMMENT ON VIEW admin.test_identities IS
     'Accounts for app-store review, without their codes; pending: no server has keyed the code yet';
 
+-- For realm_config.
+CREATE OR REPLACE FUNCTION postern.test_code_keys_config(p_realm uuid) RETURNS jsonb
+LANGUAGE sql STABLE
+RETURN (SELECT coalesce(jsonb_agg(jsonb_build_object('id', d.id, 'sealed', encode(d.sealed, 'hex'))), '[]')
+          FROM postern.data_key AS d WHERE d.realm_id = p_realm AND d.purpose = 'test-code');
+COMMENT ON FUNCTION postern.test_code_keys_config IS
+    'What the codes of test identities are compared under, for realm_config';
+GRANT EXECUTE ON FUNCTION postern.test_code_keys_config TO postern_app;
+
 RESET ROLE;

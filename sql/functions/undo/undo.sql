@@ -64,7 +64,7 @@ GRANT EXECUTE ON FUNCTION postern.undo_link_for TO postern_app;
 -- not there any more), rate_limited.
 CREATE OR REPLACE FUNCTION postern.undo_page(
     p_realm uuid, p_id uuid,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_permits postern.permits,
     OUT outcome text, OUT kind text, OUT label text, OUT added_at double precision, OUT source text,
     OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql
@@ -72,7 +72,7 @@ AS $$
 #variable_conflict use_column
 BEGIN
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+      FROM postern.enter_realm(p_realm, p_permits) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
@@ -144,7 +144,7 @@ COMMENT ON FUNCTION postern.give_back_identifier IS
 -- SECURITY DEFINER: it removes what the app role may only add, and makes a new security stamp.
 CREATE OR REPLACE FUNCTION postern.undo_factor(
     p_realm uuid, p_id uuid, p_source text,
-    p_keys text[], p_wanted integer[], p_permits integer[], p_per double precision[], p_burst integer[],
+    p_permits postern.permits,
     OUT outcome text, OUT limit_ord integer, OUT retry_after double precision, OUT granted integer[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
@@ -156,7 +156,7 @@ DECLARE
     v_detail jsonb;
 BEGIN
     SELECT t.* INTO outcome, limit_ord, retry_after, granted
-      FROM postern.enter_realm(p_realm, p_keys, p_wanted, p_permits, p_per, p_burst) AS t;
+      FROM postern.enter_realm(p_realm, p_permits) AS t;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;

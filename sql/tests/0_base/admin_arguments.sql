@@ -23,7 +23,7 @@ SELECT ok(EXISTS (SELECT FROM pg_proc AS p WHERE p.pronamespace = 'admin'::regna
                    'NULL::interval, require_dpop boolean DEFAULT NULL::boolean, enabled boolean DEFAULT NULL::boolean, '
                    'signing_alg text DEFAULT NULL::text, consent text DEFAULT NULL::text, require_pkce boolean DEFAULT '
                    'NULL::boolean, require_par boolean DEFAULT NULL::boolean, home_uri text DEFAULT NULL::text, '
-                   'end_sessions boolean DEFAULT NULL::boolean'),
+                   'end_sessions boolean DEFAULT NULL::boolean, settings jsonb DEFAULT NULL::jsonb'),
     ('delete_client', 'realm text, client_id text, end_sessions boolean DEFAULT NULL::boolean'),
     ('delete_realm', 'realm text, confirm text DEFAULT NULL::text, grace interval DEFAULT NULL::interval, '
                      'OUT users bigint, OUT clients bigint, OUT sessions bigint'),

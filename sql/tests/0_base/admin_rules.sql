@@ -157,8 +157,12 @@ SELECT throws_ok($$SELECT mac FROM postern.login_code$$, '42501', NULL, 'nor a c
 -- The same rules hold for whoever writes the tables directly.
 RESET ROLE;
 SELECT throws_ok(v.statement, v.state, NULL, 'integrity: ' || v.statement) FROM (VALUES
-    ($$UPDATE postern.client SET rp_id = 'https://x' WHERE client_id = 'app'$$, '23514'),
-    ($$UPDATE postern.client SET access_token_lifetime = '2 hours' WHERE client_id = 'app'$$, '23514'),
+    ($$UPDATE postern.client SET settings = '[]' WHERE client_id = 'app'$$, '23514'),
+    ($$UPDATE postern.client SET settings = '{"No name": 1}' WHERE client_id = 'app'$$, '23514'),
+    ($$UPDATE postern.client SET settings = '{"rp_id": null}' WHERE client_id = 'app'$$, '23514'),
+    ($$UPDATE postern.client SET settings = jsonb_build_object('a', repeat('a', 20000)) WHERE client_id = 'app'$$,
+     '23514'),
+    ($$UPDATE postern.client SET settings = '{"require_pkce": false}' WHERE client_id = 'app'$$, '23514'),
     ($$UPDATE postern.client SET permissions = '{gt:client_credentials,gt:refresh_token}' WHERE client_id = 'api'$$,
      '23514'),
     ($$UPDATE postern.client SET permissions = '{zzz}' WHERE client_id = 'api'$$, '23514'),

@@ -31,7 +31,8 @@ SELECT results_eq($$
      WHERE c.relnamespace = 'postern'::regnamespace AND x.contype IN ('p', 'u') AND c.relname !~ '^(schema|used_proof)_'
        AND NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = x.conrelid AND a.attname = 'realm_id'
                        AND a.attnum = ANY (CASE x.contype WHEN 'p' THEN x.conkey[:1] ELSE x.conkey END)) ORDER BY 1$$,
-    ARRAY['postern.event_type', 'postern.known_permission', 'postern.rate_limit_policy', 'postern.realm',
+    ARRAY['postern.client_setting', 'postern.event_type', 'postern.known_channel', 'postern.known_channel',
+          'postern.known_permission', 'postern.rate_limit_policy', 'postern.realm',
           'postern.realm',
           'postern.realm_domain', 'postern.sweep_cursor', 'postern.sweep_rule', 'postern.text_key'],
     'every primary key but those of realm, of the host directory, of registries and of used proofs begins with '
@@ -111,8 +112,8 @@ SELECT is_empty($$SELECT relname FROM pg_class WHERE relnamespace IN ('postern':
 
 -- Views show no secret.
 SELECT is_empty($$SELECT c.relname, a.attname FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
-                AND a.attnum > 0
-     WHERE c.relnamespace = 'admin'::regnamespace AND (a.atttypid = 'bytea'::regtype
+                AND a.attnum > 0 JOIN pg_type AS y ON y.oid = a.atttypid
+     WHERE c.relnamespace = 'admin'::regnamespace AND ('bytea'::regtype IN (a.atttypid, y.typbasetype)
           OR a.attname ~ '(hash|sealed|payload|salt|mac|stamp|credential|public_key|code_ids)')$$,
     'no admin view has a secret column');
 SELECT bag_has($$SELECT relname::text FROM pg_class WHERE relnamespace = 'admin'::regnamespace$$,

@@ -30,8 +30,12 @@ BEGIN
     SELECT * INTO f FROM race.fixed;
     -- The server waits for its turn in the process; here the database keeps the order.
     PERFORM pg_advisory_xact_lock(postern.lock_of_codes(f.realm, 'u' || n || '@example.com', NULL));
-    SELECT * INTO answer FROM postern.redeem_code(f.realm, f.client, 'gt:urn:cocoar:otp', 'u' || n || '@example.com', CASE WHEN handle THEN decode(md5('h' || n), 'hex') END, ARRAY[sha256('1')], gen_random_uuid(),
-        decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, NULL, NULL, '{}', '{}', '{}', '{}', '{}', 5, 600, 5, 3000, 3600, 1000, NULL, NULL, NULL);
+    SELECT * INTO answer FROM postern.redeem_code(
+        ROW(f.realm, f.client, 'gt:urn:cocoar:otp', NULL, NULL, NULL, NULL)::postern.caller,
+        NULL,
+        ROW(gen_random_uuid(), decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, NULL, NULL, NULL, NULL, NULL)::postern.new_session,
+        'u' || n || '@example.com', CASE WHEN handle THEN decode(md5('h' || n), 'hex') END, ARRAY[sha256('1')],
+        ROW(5, 600, 5), ROW(3000, 3600, 1000), NULL);
     INSERT INTO race.result VALUES (CASE WHEN handle THEN 'handle' ELSE 'address' END, n, answer.outcome);
     RETURN answer.outcome;
 END $$;
@@ -43,7 +47,7 @@ BEGIN
     SELECT * INTO f FROM race.fixed;
     PERFORM set_config('postern.realm', f.realm::text, true);
     PERFORM FROM postern.session AS s WHERE s.realm_id = f.realm AND s.id = md5('session' || n)::uuid FOR NO KEY UPDATE;
-    SELECT * INTO answer FROM postern.rotate_session(f.realm, f.client, md5('session' || n)::uuid, 0, sha256('t0'), ARRAY[sha256('t1')], 1209600, NULL, NULL, NULL, NULL, '{}', '{}', '{}', '{}', '{}');
+    SELECT * INTO answer FROM postern.rotate_session(f.realm, f.client, md5('session' || n)::uuid, 0, sha256('t0'), ARRAY[sha256('t1')], 1209600, NULL, NULL, NULL, NULL, NULL);
     INSERT INTO race.result VALUES ('refresh', n, answer.outcome, answer.current_hash);
     RETURN answer.outcome;
 END $$;
@@ -55,11 +59,17 @@ DECLARE
 BEGIN
     SELECT * INTO f FROM race.fixed;
     IF open THEN
-        SELECT * INTO answer FROM postern.redeem_link(f.realm, f.client, 'gt:urn:cocoar:magic', (SELECT l.u FROM race.link AS l WHERE l.n = magic.n), sha256(('l' || n)::bytea), NULL, gen_random_uuid(),
-            decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, NULL, '\x01020304', '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL);
+        SELECT * INTO answer FROM postern.redeem_link(
+            ROW(f.realm, f.client, 'gt:urn:cocoar:magic', NULL, NULL, NULL, NULL)::postern.caller,
+            NULL,
+            ROW(gen_random_uuid(), decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, '\x01020304', NULL, NULL, NULL, NULL)::postern.new_session,
+            (SELECT l.u FROM race.link AS l WHERE l.n = magic.n), sha256(('l' || n)::bytea), NULL, NULL);
     ELSE
-        SELECT * INTO answer FROM postern.poll_link(f.realm, f.client, 'gt:urn:cocoar:magic', decode(md5('lh' || n), 'hex'), gen_random_uuid(),
-            decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, NULL, '\x01020304', '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL);
+        SELECT * INTO answer FROM postern.poll_link(
+            ROW(f.realm, f.client, 'gt:urn:cocoar:magic', NULL, NULL, NULL, NULL)::postern.caller,
+            NULL,
+            ROW(gen_random_uuid(), decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{}', 900, 1209600, '\x01020304', NULL, NULL, NULL, NULL)::postern.new_session,
+            decode(md5('lh' || n), 'hex'), NULL);
     END IF;
     INSERT INTO race.result VALUES ('magic', n, answer.outcome);
     RETURN answer.outcome;
@@ -71,7 +81,7 @@ DECLARE
 BEGIN
     IF c % 16 = 1 THEN
         SELECT * INTO f FROM race.fixed;
-        RETURN (SELECT outcome FROM postern.confirm_link(f.realm, (SELECT l.u FROM race.link AS l WHERE l.n = mixed.n), sha256(('l' || n)::bytea), postern.match_number(decode(md5('lh' || n), 'hex')), NULL, '{}', '{}', '{}', '{}', '{}'));
+        RETURN (SELECT outcome FROM postern.confirm_link(f.realm, (SELECT l.u FROM race.link AS l WHERE l.n = mixed.n), sha256(('l' || n)::bytea), postern.match_number(decode(md5('lh' || n), 'hex')), NULL, NULL));
     END IF;
     RETURN race.magic(n, c % 2 = 0);
 END $$;
@@ -80,7 +90,7 @@ DECLARE
     v_granted int;
 BEGIN
     PERFORM set_config('postern.realm', (SELECT realm FROM race.fixed)::text, true);
-    SELECT granted INTO v_granted FROM postern.take_permits(ARRAY['race' || n], '{1}', '{10}', '{3600}', '{10}');
+    SELECT granted INTO v_granted FROM postern.take_permits(ROW(ARRAY['race' || n], '{1}', '{10}', '{3600}', '{10}'));
     INSERT INTO race.result VALUES ('permit', n, v_granted::text);
     RETURN v_granted;
 END $$;
@@ -101,7 +111,7 @@ DECLARE
     v_good boolean;
 BEGIN
     SELECT * INTO f FROM race.fixed;
-    v_good := postern.use_second_factor(f.realm, race.account(n), md5('f')::uuid, CASE WHEN NOT wrong THEN floor(date_part('epoch', now()) / 30)::bigint END, NULL, f.client, NULL, NULL);
+    v_good := postern.use_second_factor(f.realm, race.account(n), ROW(md5('f')::uuid, CASE WHEN NOT wrong THEN floor(date_part('epoch', now()) / 30)::bigint END, NULL), f.client, NULL, NULL);
     INSERT INTO race.result VALUES (CASE WHEN wrong THEN 'wrong' ELSE 'totp' END, n, v_good::text);
     RETURN v_good;
 END $$;
@@ -111,7 +121,7 @@ DECLARE
     v_good boolean;
 BEGIN
     SELECT * INTO f FROM race.fixed;
-    v_good := postern.use_second_factor(f.realm, race.account(n), md5('f')::uuid, NULL, ARRAY[sha256('r')], f.client, NULL, NULL);
+    v_good := postern.use_second_factor(f.realm, race.account(n), ROW(md5('f')::uuid, NULL, ARRAY[sha256('r')]), f.client, NULL, NULL);
     INSERT INTO race.result VALUES ('recovery', n, v_good::text);
     RETURN v_good;
 END $$;
@@ -150,7 +160,7 @@ for round in $(seq "$rounds"); do
     cat >"$work/open.sql" <<<"SELECT race.magic($round, true);"
     cat >"$work/poll.sql" <<<"SELECT race.magic($((100 + round)), false);"
     cat >"$work/mixed.sql" <<<"SELECT race.mixed($((200 + round)), :client_id);"
-    q -c "SELECT postern.confirm_link(f.realm, l.u, sha256(('l' || l.n)::bytea), postern.match_number(decode(md5('lh' || l.n), 'hex')), NULL, '{}', '{}', '{}', '{}', '{}') FROM race.fixed AS f, race.link AS l WHERE l.n = $((100 + round))" >/dev/null
+    q -c "SELECT postern.confirm_link(f.realm, l.u, sha256(('l' || l.n)::bytea), postern.match_number(decode(md5('lh' || l.n), 'hex')), NULL, NULL) FROM race.fixed AS f, race.link AS l WHERE l.n = $((100 + round))" >/dev/null
     cat >"$work/totp.sql" <<<"SELECT race.second($round, false);"
     cat >"$work/wrong.sql" <<<"SELECT race.second($other, true);"
     cat >"$work/recovery.sql" <<<"SELECT race.recover($decided);"
@@ -190,8 +200,8 @@ check "and of the others, good" 0 "$(count wrong true)"
 q >/dev/null <<'SQL'
 CREATE FUNCTION race.take() RETURNS void LANGUAGE sql AS $$
     SELECT FROM race.fixed AS f, postern.take_realm_permits(
-        f.realm, '{phone-otp|source|192.0.2.1,phone-otp|prefix|+436641234,phone-otp|country|AT}', '{1,1,1}', '{300,25,300}',
-        '{3600,3600,3600}', '{10000,10000,10000}') $$;
+        f.realm, ROW('{phone-otp|source|192.0.2.1,phone-otp|prefix|+436641234,phone-otp|country|AT}', '{1,1,1}',
+                     '{300,25,300}', '{3600,3600,3600}', '{10000,10000,10000}')) $$;
 CREATE FUNCTION race.give() RETURNS void LANGUAGE sql AS $$
     SELECT set_config('postern.realm', f.realm::text, true), postern.give_back(f.realm, '+4366412345678', 'AT', '192.0.2.1')
       FROM race.fixed AS f $$;

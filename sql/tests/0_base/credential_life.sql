@@ -103,7 +103,7 @@ INSERT INTO probe VALUES
     ('trusted device', $$EXISTS (SELECT FROM postern.device_by_key(pg_temp.realm(), pg_temp.h('device')))
                          AND pg_temp.open_account()$$),
     ('phone key', $$EXISTS (SELECT FROM postern.device_key WHERE id = pg_temp.uu('phone key') AND phone IS NOT NULL)$$),
-    ('undo link', $$(SELECT outcome FROM postern.undo_page(pg_temp.realm(), pg_temp.uu('undo'), '{}', '{}', '{}', '{}', '{}'))
+    ('undo link', $$(SELECT outcome FROM postern.undo_page(pg_temp.realm(), pg_temp.uu('undo'), NULL))
                     = 'shown' AND pg_temp.serves()$$),
     ('approval', $$EXISTS (SELECT FROM postern.device_request WHERE id = pg_temp.rid('approval') AND is_shown AND state = 'open')
                    AND pg_temp.open_account()$$),
@@ -113,8 +113,8 @@ INSERT INTO probe VALUES
     ('webhook', $$EXISTS (SELECT FROM postern.webhook WHERE name = 'crm')$$),
     ('confirmed link', $$pg_temp.poll('confirmed') LIKE 'ok%'$$),
     ('passkey ceremony', $$(SELECT outcome FROM postern.begin_assertion(
-                                pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:passkey', NULL, pg_temp.b16('ceremony'),
-                                date_part('epoch', pg_temp.made()) + 200, 'a.example', '\x01', '{}', '{}', '{}', '{}', '{}')) = 'spent'$$),
+        pg_temp.caller('gt:urn:cocoar:passkey'), pg_temp.no_permits(), pg_temp.b16('ceremony'),
+        date_part('epoch', pg_temp.made()) + 200, NULL, 'a.example', '\x01')) = 'spent'$$),
     ('passkey enrolment', $$postern.spend_ceremony(pg_temp.realm(), pg_temp.b16('ceremony'), date_part('epoch', pg_temp.made()) + 200)
                             AND postern.add_passkey(pg_temp.realm(), pg_temp.uu('session'), 'a.example', '\x02', '\x01', 0, NULL,
                                 false, false, true, '{}', 'none', NULL, '192.0.2.1', gen_random_uuid(), '\x01') IS NOT NULL
@@ -124,7 +124,7 @@ INSERT INTO probe VALUES
                                   IN ('enrolled', 'added', 'replaced')
                                   AND pg_temp.serves('app')$$),
     ('approved request', $$pg_temp.polls('approved') LIKE 'ok%'$$),
-    ('number proof', $$pg_temp.serves() AND (SELECT e.outcome = 'ok' FROM postern.enter_possession(pg_temp.proven_by('key of sent'),
+    ('number proof', $$pg_temp.serves() AND (SELECT e.outcome = 'ok' FROM postern.enter_possession(pg_temp.realm(), pg_temp.proven_by('key of sent'),
                                                                    pg_temp.uu('auth sent'), NULL) AS e)
                        AND pg_temp.checks('sent', 'sent', 'key of sent') LIKE 'passed%'$$),
     ('return code', $$pg_temp.serves() AND pg_temp.finishes_at_door('linked', 'linked', 'key of linked') LIKE 'passed%'$$),

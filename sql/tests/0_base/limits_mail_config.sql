@@ -3,8 +3,9 @@ SELECT no_plan();
 -- GCRA.
 CREATE FUNCTION pg_temp.take(k text[], wanted int[], permits int, per float8, burst int) RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(granted || coalesce('/' || round(retry_after::numeric, 1), ''), ' ' ORDER BY ord)
-      FROM postern.take_permits(k, wanted, array_fill(permits, ARRAY[cardinality(k)]),
-                                array_fill(per, ARRAY[cardinality(k)]), array_fill(burst, ARRAY[cardinality(k)])) $$;
+      FROM postern.take_permits(ROW(
+               k, wanted, array_fill(permits, ARRAY[cardinality(k)]), array_fill(per, ARRAY[cardinality(k)]),
+               array_fill(burst, ARRAY[cardinality(k)]))) $$;
 SET LOCAL ROLE app_login;
 SELECT set_config('postern.realm', pg_temp.realm()::text, true) \g /dev/null
 SELECT is(pg_temp.take('{k}', '{1}', 5, 60, 5), '1', 'permit ' || n || ' of five') FROM generate_series(1, 5) AS n;
@@ -39,32 +40,32 @@ SELECT set_config('postern.realm', pg_temp.other()::text, true) \g /dev/null
 SELECT is(pg_temp.take('{k}', '{1}', 5, 60, 5), '1', 'another realm has buckets of its own');
 SELECT results_eq($$SELECT outcome, limit_ord, round(retry_after), granted
                   FROM postern.record_sent_request(
-                           pg_temp.realm(), pg_temp.b16('r'), NULL, 'otp', 'x@x.example', 'x@x.example', NULL, NULL,
-                           NULL, NULL, NULL, NULL, NULL, NULL, NULL, 600, NULL, '{free,k}', '{1,1}', '{5,5}',
-                           '{60,60}', '{5,5}', NULL, NULL, NULL)$$,
+                           pg_temp.caller(NULL, NULL, NULL),
+                           ROW('{free,k}', '{1,1}', '{5,5}', '{60,60}', '{5,5}'),
+                           pg_temp.request('r', 'x@x.example'), NULL)$$,
     $$VALUES ('rate_limited', 2, 12::float8, '{1,0}'::int[])$$, 'a request over the limit');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.sign_in_request$$), '0', 'records nothing');
 SELECT results_eq($$SELECT outcome, limit_ord, granted
                   FROM postern.redeem_code(
-                           pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:otp', 'ada@example.com', NULL,
-                           ARRAY[pg_temp.h('1')], gen_random_uuid(), pg_temp.b16('s'), NULL, '{}', '{}', '{}', 900,
-                           900, NULL, NULL, '{k}', '{1}', '{5}', '{60}', '{5}', 5, 600, 5, 3000, 3600, 1000, NULL,
-                           NULL, NULL)$$,
+                      pg_temp.caller('gt:urn:cocoar:otp', source => NULL),
+                      ROW('{k}', '{1}', '{5}', '{60}', '{5}')::postern.permits,
+                      pg_temp.opens(gen_random_uuid(), refresh_hash => NULL, amr => '{}'), 'ada@example.com', NULL,
+                      ARRAY[pg_temp.h('1')], ROW(5, 600, 5), ROW(3000, 3600, 1000), NULL)$$,
     $$VALUES ('rate_limited', 1, '{0}'::int[])$$, 'a redemption over the limit');
 SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.code_guard$$), '0', 'is no try');
 SELECT results_eq($$SELECT outcome, limit_ord
                   FROM postern.rotate_session(
                            pg_temp.realm(), pg_temp.client(), pg_temp.uu('s'), 0, pg_temp.h('x'),
-                           ARRAY[pg_temp.h('y')], 900, NULL, NULL, NULL, NULL, '{k}', '{1}', '{5}', '{60}', '{5}')$$, $$
+                           ARRAY[pg_temp.h('y')], 900, NULL, NULL, NULL, NULL,
+                           ROW('{k}', '{1}', '{5}', '{60}', '{5}'))$$, $$
                                            VALUES ('rate_limited', 1)$$, 'a refresh over the limit');
 
 -- The queue of requests and the outbox.
 SELECT is((SELECT count(*)::int FROM generate_series(1, 3) AS n,
            LATERAL postern.record_sent_request(
-                       CASE n WHEN 2 THEN pg_temp.other() ELSE pg_temp.realm() END, pg_temp.b16('q' || n), NULL,
-                       'otp', 'ada@example.com', 'ada@example.com', NULL, NULL, NULL, NULL, 'Ada', NULL, NULL, NULL,
-                       NULL, 600, NULL, '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL)), 3,
-                                                'three requests in two realms');
+                       pg_temp.caller(NULL, NULL, NULL, CASE n WHEN 2 THEN pg_temp.other() ELSE pg_temp.realm() END),
+                       NULL, pg_temp.request('q' || n, 'ada@example.com', first_name => 'Ada'), NULL)), 3,
+          'three requests in two realms');
 SELECT is((SELECT count(*)::int FROM postern.take_undecided(2, NULL)), 2, 'a worker takes some');
 SELECT is((SELECT count(DISTINCT realm_id)::int FROM postern.take_undecided(10, NULL)), 2, 'of any realm');
 SELECT is((SELECT string_agg(d.outcome, ',' ORDER BY d.outcome DESC)

@@ -27,7 +27,8 @@ SELECT set_config('postern.realm', pg_temp.realm()::text, true) \g /dev/null
 SELECT results_eq('SELECT realm_id FROM postern.sample', ARRAY[pg_temp.realm(), pg_temp.realm()],
     'it sees its realm only');
 SELECT throws_ok(format('SELECT * FROM postern.%I', t), '42501', NULL, 'the app role cannot read ' || t)
-  FROM unnest(ARRAY['sweep_rule', 'known_permission', 'rate_limit_policy', 'text_key', 'event_type']) AS t;
+  FROM unnest(ARRAY['sweep_rule', 'known_permission', 'rate_limit_policy', 'text_key', 'event_type', 'client_setting',
+                    'known_channel']) AS t;
 SELECT cmp_ok(postern.sweep(1000), '>=', 2::bigint, 'the sweeper goes through it');
 RESET ROLE;
 SELECT results_eq('SELECT DISTINCT id FROM postern.sample', ARRAY[1], 'and takes what has expired');

@@ -45,9 +45,11 @@ DECLARE
     c record;
     n bigint;
 BEGIN
-    FOR c IN SELECT t.relname, a.attname, a.atttypid FROM pg_class AS t JOIN pg_attribute AS a ON a.attrelid = t.oid
+    FOR c IN SELECT t.relname, a.attname FROM pg_class AS t JOIN pg_attribute AS a ON a.attrelid = t.oid
+               JOIN pg_type AS y ON y.oid = a.atttypid
               WHERE t.relnamespace = 'postern'::regnamespace AND t.relkind IN ('r', 'p') AND NOT t.relispartition
-                AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid IN ('uuid'::regtype, 'text'::regtype)
+                AND a.attnum > 0 AND NOT a.attisdropped
+                AND coalesce(NULLIF(y.typbasetype, 0), y.oid) IN ('uuid'::regtype, 'text'::regtype)
               ORDER BY 1, 2 LOOP
         EXECUTE format('SELECT count(*) FROM postern.%I AS t WHERE lower(t.%I::text COLLATE "C") = ANY ($1)', c.relname,
                        c.attname)

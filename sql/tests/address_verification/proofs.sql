@@ -8,22 +8,24 @@ CREATE FUNCTION pg_temp.begins(
     cookie text DEFAULT NULL, max_age integer DEFAULT NULL, client text DEFAULT 'app', budget text[] DEFAULT '{}')
 RETURNS text LANGUAGE sql AS $$
     SELECT outcome FROM postern.begin_address_verification(
-        pg_temp.realm(), pg_temp.uu(CASE WHEN resend THEN 'fresh ' ELSE '' END || id), CASE WHEN resend THEN pg_temp.uu(id) END,
-        address, lower(address), '\xaa',
-        CASE WHEN address LIKE '+%' THEN 'sms' END, CASE WHEN address LIKE '+%' THEN 'AT' END, pg_temp.client(client), NULL,
-        postern.requested_in('192.0.2.1', 'de', NULL), 600, 2, pg_temp.b16('salt'), pg_temp.h(code), pg_temp.h(cookie), 'a.example', max_age,
-        gen_random_uuid(), '\x01', budget, array_remove(ARRAY[cardinality(budget)], 0),
-        array_remove(ARRAY[cardinality(budget)], 0), CASE WHEN budget <> '{}' THEN '{3600}'::float8[] ELSE '{}' END,
-        array_remove(ARRAY[cardinality(budget)], 0), NULL, NULL, NULL) $$;
-CREATE FUNCTION pg_temp.asked(code text, VARIADIC more jsonb[] DEFAULT '{}') RETURNS jsonb LANGUAGE sql AS $$
+        pg_temp.caller(NULL, client => pg_temp.client(client)),
+        ROW(budget, array_remove(ARRAY[cardinality(budget)], 0), array_remove(ARRAY[cardinality(budget)], 0),
+            CASE WHEN budget <> '{}' THEN '{3600}'::float8[] ELSE '{}' END,
+            array_remove(ARRAY[cardinality(budget)], 0)),
+        pg_temp.request(id, address, channel => CASE WHEN address LIKE '+%' THEN 'sms' END, resend => resend,
+                        locale => 'de', sends => 2), NULL,
+        '\xaa', pg_temp.b16('salt'), pg_temp.h(code), pg_temp.h(cookie), 'a.example', max_age, gen_random_uuid(),
+        '\x01') $$;
+CREATE FUNCTION pg_temp.asked(code text, VARIADIC more jsonb[] DEFAULT '{}') RETURNS postern.code_request
+LANGUAGE sql AS $$
     SELECT pg_temp.wanted(code, VARIADIC more || '{"scope":["openid","verify:email"]}'::jsonb) $$;
 CREATE FUNCTION pg_temp.proves(
     id text, code text, address text DEFAULT 'who@example.com', client text DEFAULT 'app', pushed jsonb DEFAULT '{}')
 RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, reason) FROM postern.prove_address(
         pg_temp.realm(), pg_temp.client(client), pg_temp.uu(id), address, ARRAY[pg_temp.h(code)], pg_temp.uu('sub'),
-        '{otp}', 'urn:postern:acr:1', pg_temp.asked('code of ' || id, pushed), '192.0.2.1', '{}', '{}', '{}', '{}', '{}',
-        NULL, NULL, NULL) $$;
+        '{otp}', 'urn:postern:acr:1', pg_temp.asked('code of ' || id, pushed), '192.0.2.1', NULL,
+        NULL) $$;
 CREATE FUNCTION pg_temp.shares(cookie text, id text, address text DEFAULT 'ada@example.com', max_age integer DEFAULT NULL)
 RETURNS text LANGUAGE sql AS $$
     SELECT postern.share_address(pg_temp.realm(), pg_temp.client(), pg_temp.uu(id), pg_temp.h(cookie), 'a.example',
@@ -33,8 +35,8 @@ CREATE FUNCTION pg_temp.redeems(
     challenge text DEFAULT left(encode(pg_temp.h('challenge'), 'hex'), 43), resource text[] DEFAULT NULL)
 RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, reason, subject = pg_temp.uu('sub'), kind, nonce) FROM postern.redeem_address_code(
-        pg_temp.realm(), pg_temp.client(client), pg_temp.h('code of ' || id), uri, challenge, resource,
-        pg_temp.uu(session), pg_temp.b16('s'), '192.0.2.1', '{}', '{}', '{}', '{}', '{}') $$;
+        pg_temp.caller('gt:authorization_code', client => pg_temp.client(client)), NULL, pg_temp.uu(session),
+        pg_temp.b16('s'), pg_temp.h('code of ' || id), uri, challenge, resource) $$;
 CREATE FUNCTION pg_temp.is_live(session text) RETURNS boolean LANGUAGE sql AS $$
     SELECT EXISTS (SELECT FROM postern.introspect_address(pg_temp.realm(), pg_temp.uu(session))) $$;
 SET LOCAL ROLE app_login;
@@ -104,7 +106,7 @@ INSERT INTO postern.pushed_request (realm_id, id_hash, client, source, expires_a
 VALUES (pg_temp.realm(), pg_temp.h('used'), pg_temp.client(), '192.0.2.1', now() + interval '1 hour',
         now() + interval '1 hour', now(), '\x01');
 SET LOCAL ROLE app_login;
-SELECT is(pg_temp.proves('p4', '111111', pushed => jsonb_build_object('pushed', encode(pg_temp.h('used'), 'hex'))), 'used',
+SELECT is(pg_temp.proves('p4', '111111', pushed => jsonb_build_object('pushed', '\x' || encode(pg_temp.h('used'), 'hex'))), 'used',
           'a pushed request that was answered');
 RESET ROLE;
 SELECT admin.set_hosted('a', false) \g /dev/null

@@ -20,9 +20,9 @@ SELECT is(pg_temp.audited('r1'), 'approval_requested approval_approved', 'the au
 SELECT is(pg_temp.inbox('t1'), '', 'what is answered is shown no more');
 SELECT pg_temp.permit('second', 'gt:urn:openid:params:grant-type:ciba') \g /dev/null
 SELECT is(pg_temp.polls('r1', 'second'), 'refused client', 'another client gets nothing');
-SELECT set_config('postern.level', '2', true) \g /dev/null
+SELECT set_config('test.level', '2', true) \g /dev/null
 SELECT is(pg_temp.polls('r1'), 'unmet', 'a request for two factors spends nothing');
-SELECT set_config('postern.level', '', true) \g /dev/null
+SELECT set_config('test.level', '', true) \g /dev/null
 SELECT is(pg_temp.after(change, $$pg_temp.polls('r1')$$), pg_temp.closed_by(change), change)
   FROM pg_temp.closing('gt:urn:openid:params:grant-type:ciba', 'approvals_enabled') AS change;
 SELECT is(pg_temp.after('UPDATE postern.user_account SET enabled = false', $$pg_temp.polls('r1')$$),

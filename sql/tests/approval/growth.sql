@@ -23,47 +23,46 @@ CREATE FUNCTION pg_temp.nonce() RETURNS bytea LANGUAGE sql AS $$
            || int8send((date_part('epoch', clock_timestamp()) * 1000)::bigint) || '\x010203040506070803' $$;
 CREATE FUNCTION pg_temp.signs() RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', r.outcome, r.reason) FROM postern.redeem_device(
-        pg_temp.realm(), pg_temp.client(), 'gt:urn:postern:device', pg_temp.nonce(), gen_random_uuid(),
-        pg_temp.b16('s'), NULL, '{openid}', '{}', '{pop}', 900, 1209600, '192.0.2.1', '\x0a0b0c0d', '{}',
-        '{}', '{}', '{}', '{}', NULL, NULL, NULL) AS r $$;
+        pg_temp.caller('gt:urn:postern:device', proof => pg_temp.key('t1')), NULL,
+        pg_temp.opens(refresh_hash => NULL, amr => '{pop}'), pg_temp.nonce(), NULL) AS r $$;
 CREATE FUNCTION pg_temp.calls(device text, remove boolean) RETURNS text LANGUAGE sql AS $$
-    SELECT c.outcome FROM postern.call_of_device(pg_temp.realm(), pg_temp.uu(device), 'Phone', NULL, false, remove,
-                                                 '192.0.2.1', '{}', '{}', '{}', '{}', '{}') AS c $$;
+    SELECT c.outcome FROM postern.call_of_device(pg_temp.realm(), pg_temp.key('t1'), NULL, pg_temp.uu(device), 'Phone',
+                                                 NULL, false, remove, '192.0.2.1') AS c $$;
 CREATE FUNCTION pg_temp.erases(address text) RETURNS boolean LANGUAGE sql SECURITY DEFINER AS $$
     SELECT postern.erase_traces(pg_temp.realm(), 'email', address);
     SELECT true $$;
-INSERT INTO step (name, answer, key, call) VALUES
-    ('erase_traces', 'true', NULL, $$pg_temp.erases('user8@example.com')$$),
-    ('ask_approval', 'asked%', NULL,
-        $$(postern.ask_approval(pg_temp.realm(), gen_random_uuid(), pg_temp.client(), 'user7@example.com', 'LOGIN',
-        NULL, '42', pg_temp.h('c'), true, false, NULL, '192.0.2.1', 120, NULL, '{}', '{}', '{}', '{}', '{}')).outcome$$),
-    ('resolve_approvals', '1', NULL, $$(postern.resolve_approvals(32, NULL)).resolved$$),
-    ('approval_inbox', 'shown', NULL, $$pg_temp.inbox('t1', 'shown')$$),
-    ('answer_approval', 'decided approve', NULL, $$pg_temp.answers('t1', 'shown')$$),
-    ('answer_approval', 'decided report', NULL, $$pg_temp.answers('t1', 'shown', 'report')$$),
-    ('poll_authentication', 'pending', NULL,
-        $$(postern.poll_authentication(pg_temp.realm(), pg_temp.client(), pg_temp.rid('shown'), 0)).outcome$$),
-    ('use_authentication', 'true', NULL, $$postern.use_authentication(pg_temp.realm(), pg_temp.rid('given'))$$),
-    ('redeem_authentication', 'ok', NULL, $$pg_temp.polls('given')$$),
-    ('approval_event', 'LOGIN', NULL,
+INSERT INTO step (name, answer, call) VALUES
+    ('erase_traces', 'true', $$pg_temp.erases('user8@example.com')$$),
+    ('ask_approval', 'asked%',
+        $$(postern.ask_approval(pg_temp.realm(), NULL, NULL, gen_random_uuid(), pg_temp.client(), 'user7@example.com', 'LOGIN',
+        NULL, '42', pg_temp.h('c'), true, false, NULL, '192.0.2.1', 120, NULL)).outcome$$),
+    ('resolve_approvals', '1', $$(postern.resolve_approvals(32, NULL)).resolved$$),
+    ('approval_inbox', 'shown', $$pg_temp.inbox('t1', 'shown')$$),
+    ('answer_approval', 'decided approve', $$pg_temp.answers('t1', 'shown')$$),
+    ('answer_approval', 'decided report', $$pg_temp.answers('t1', 'shown', 'report')$$),
+    ('poll_authentication', 'pending',
+        $$(postern.poll_authentication(pg_temp.caller(NULL), pg_temp.rid('shown'), 0)).outcome$$),
+    ('use_authentication', 'true', $$postern.use_authentication(pg_temp.realm(), pg_temp.rid('given'))$$),
+    ('redeem_authentication', 'ok', $$pg_temp.polls('given')$$),
+    ('approval_event', 'LOGIN',
         $$(postern.approval_event(pg_temp.realm(), pg_temp.client(), pg_temp.number(), NULL)).event$$),
-    ('approval_event', 'LOGIN', NULL,
+    ('approval_event', 'LOGIN',
         $$(postern.approval_event(pg_temp.realm(), pg_temp.client(), NULL, 'ADA@example.com')).event$$),
-    ('approval_event', '', NULL,
+    ('approval_event', '',
         $$(SELECT event FROM postern.approval_event(pg_temp.realm(), pg_temp.client(), NULL, 'user7@example.com'))$$),
-    ('redeem_device', 'ok', 't1', $$pg_temp.signs()$$),
-    ('enter_device', 'found', 't1', $$(postern.enter_device(pg_temp.realm(), '{}', '{}', '{}', '{}', '{}')).outcome$$),
-    ('call_of_device', 'done', 't1', $$pg_temp.calls('t1', false)$$),
-    ('call_of_device', 'done', 't1', $$pg_temp.calls('t1', true)$$),
-    ('change_own_device', '%', NULL,
+    ('redeem_device', 'ok', $$pg_temp.signs()$$),
+    ('enter_device', 'found', $$(postern.enter_device(pg_temp.realm(), pg_temp.key('t1'), NULL)).outcome$$),
+    ('call_of_device', 'done', $$pg_temp.calls('t1', false)$$),
+    ('call_of_device', 'done', $$pg_temp.calls('t1', true)$$),
+    ('change_own_device', '%',
         $$(postern.change_own_device(pg_temp.realm(), pg_temp.uu('ada'), pg_temp.uu('t1'), 'Phone', NULL, false)).id$$),
-    ('list_devices', '2', NULL,
+    ('list_devices', '2',
         $$(SELECT count(*) FROM postern.list_devices(pg_temp.realm(), pg_temp.sub('ada@example.com'), NULL))$$),
-    ('remove_own_device', 'true', NULL,
+    ('remove_own_device', 'true',
         $$postern.remove_own_device(pg_temp.realm(), pg_temp.uu('ada'), pg_temp.uu('t1'), '192.0.2.1')$$),
-    ('has_factor', 'true', NULL,
+    ('has_factor', 'true',
         $$postern.has_factor(pg_temp.realm(), pg_temp.sub('ada@example.com'), 'device', pg_temp.uu('t1'))$$),
-    ('queue_figures', '1', NULL,
+    ('queue_figures', '1',
         $$(SELECT queued FROM postern.queue_figures(10) WHERE queue = 'approvals' AND realm = 'a')$$);
 \ir ../helpers/growth_measured.psql
 SELECT * FROM finish();

@@ -13,10 +13,10 @@ SELECT is(pg_temp.tried($$pg_temp.exchange('k1', 's', r => pg_temp.other())$$), 
 SELECT is(pg_temp.exchange('k1', 's', resource => '{https://other}'), 'invalid_target', 'a resource it does not hold');
 SELECT is(pg_temp.exchange('k0', 's'), 'refused unknown', 'an unknown code');
 SELECT results_eq($$SELECT outcome, user_id, scope, resource, amr, acr, nonce, has_refresh_token, auth_time = db_now
-                      FROM postern.redeem_authorization_code(pg_temp.realm(), pg_temp.client(), pg_temp.h('k1'),
-                           'https://app.example/cb', left(encode(pg_temp.h('challenge'), 'hex'), 43), NULL,
-                           pg_temp.uu('s1'), pg_temp.b16('s'), pg_temp.h('s10'), 900, 1209600, '192.0.2.1',
-                           '\x01020304', '{}', '{}', '{}', '{}', '{}')$$,
+                      FROM postern.redeem_authorization_code(
+                           pg_temp.caller('gt:authorization_code'), NULL, pg_temp.opens(pg_temp.uu('s1'), pg_temp.h('s10')),
+                           pg_temp.h('k1'), 'https://app.example/cb', left(encode(pg_temp.h('challenge'), 'hex'), 43),
+                           NULL)$$,
                   $$VALUES ('ok', pg_temp.sub('ada@example.com'), '{openid,offline_access}'::text[], '{app}'::text[],
                             '{otp}'::text[], 'urn:postern:acr:1', 'n', true, true)$$, 'after all that it is good');
 SELECT ok(pg_temp.alive('s1'), 'its session lives');
@@ -72,9 +72,9 @@ SELECT pg_temp.sql($$UPDATE postern.browser_session SET auth_time = now() - inte
                       WHERE id = pg_temp.uu('d') RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.answered('d', pg_temp.wanted('y', '{"max_age":9}')), 'login', 'one of ten seconds ago is');
 SELECT is(pg_temp.answered('d', pg_temp.wanted('y', '{"max_age":11}')), 'issued', 'or not');
-SELECT is(pg_temp.answered('d', pg_temp.wanted('z', jsonb_build_object('user', pg_temp.sub('bob@example.com')))),
+SELECT is(pg_temp.answered('d', pg_temp.wanted('z', jsonb_build_object('user_id', pg_temp.sub('bob@example.com')))),
           'account', 'a request for another user');
-SELECT is(pg_temp.answered('d', pg_temp.wanted('z', jsonb_build_object('user', pg_temp.sub('ada@example.com')))),
+SELECT is(pg_temp.answered('d', pg_temp.wanted('z', jsonb_build_object('user_id', pg_temp.sub('ada@example.com')))),
           'issued', 'and for this one');
 SELECT is(pg_temp.answered('d', pg_temp.wanted('p', '{"acr_values":["phr","urn:postern:acr:2"]}')), 'acr',
           'a level that was not proven');
@@ -95,8 +95,8 @@ SELECT is(pg_temp.answered('d3', pg_temp.wanted('s', '{"offer_passkey":true}')),
 CREATE FUNCTION pg_temp.push(name text, bytes integer DEFAULT 1, source text DEFAULT '192.0.2.1',
                              client text DEFAULT 'app') RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, round(retry_after)) FROM postern.push_request(
-        pg_temp.realm(), pg_temp.h(name), pg_temp.client(client), source, decode(repeat('00', bytes), 'hex'), 120,
-        '{}', '{}', '{}', '{}', '{}') $$;
+        pg_temp.realm(), NULL, NULL, pg_temp.h(name), pg_temp.client(client), source,
+        decode(repeat('00', bytes), 'hex'), 120) $$;
 CREATE FUNCTION pg_temp.opened(name text, client text DEFAULT 'app', under_way boolean DEFAULT false,
                                r uuid DEFAULT pg_temp.realm()) RETURNS boolean LANGUAGE sql AS $$
     SELECT postern.open_pushed_request(r, pg_temp.h(name), pg_temp.client(client, pg_temp.realm()), under_way)
@@ -106,11 +106,12 @@ SELECT ok(NOT pg_temp.opened('u1', 'second') AND NOT pg_temp.opened('u0') AND NO
           'another client, name or realm opens nothing');
 SELECT ok(pg_temp.opened('u1') AND pg_temp.opened('u1'), 'its client opens it, again after a reload');
 CREATE FUNCTION pg_temp.of(name text) RETURNS jsonb LANGUAGE sql AS $$
-    SELECT jsonb_build_object('pushed', encode(pg_temp.h(name), 'hex')) $$;
+    SELECT jsonb_build_object('pushed', '\x' || encode(pg_temp.h(name), 'hex')) $$;
 SELECT is(pg_temp.answered('d3', pg_temp.wanted('v1', pg_temp.of('u1'))), 'issued', 'it is answered');
 SELECT is(pg_temp.answered('d3', pg_temp.wanted('v2', pg_temp.of('u1'))), 'used', 'once');
 SELECT is(pg_temp.exchange('v2', 's9'), 'refused unknown', 'there is one code');
-SELECT ok(NOT pg_temp.opened('u1') AND NOT pg_temp.opened('u1', under_way => true), 'and it opens no more');
+SELECT ok(NOT pg_temp.opened('u1'), 'and it opens no more');
+SELECT ok(pg_temp.opened('u1', under_way => true), 'but for a page of it, which says who is signed in');
 SELECT is(pg_temp.push('u2'), 'stored', 'another one');
 SELECT pg_temp.sql($$UPDATE postern.pushed_request SET expires_at = now() WHERE id_hash = pg_temp.h('u2')
                      RETURNING 1$$) \g /dev/null

@@ -62,8 +62,8 @@ $$;
 CREATE FUNCTION pg_temp.identity(code text, session text, challenge text DEFAULT left(encode(pg_temp.h('challenge'), 'hex'), 43))
 RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, reason, kind, method, CASE outcome WHEN 'ok' THEN value END) FROM postern.redeem_identity_code(
-        pg_temp.realm(), pg_temp.client(), pg_temp.h(code), 'https://app.example/cb', challenge, pg_temp.uu(session),
-        pg_temp.b16('s'), pg_temp.h(session || 0), 900, 1209600, '192.0.2.1', '\x01020304', '{}', '{}', '{}', '{}', '{}') $$;
+        pg_temp.caller('gt:authorization_code'), NULL, pg_temp.opens(pg_temp.uu(session), pg_temp.h(session || 0)),
+        pg_temp.h(code), 'https://app.example/cb', challenge) $$;
 SELECT pg_temp.prove('c', 'ada@example.com', 'ADA@example.com') \g /dev/null
 SET ROLE postern_app;
 SELECT is(pg_temp.answered('c', pg_temp.wanted('one', '{"proof": "email"}')), 'issued', 'a browser that proved an address');

@@ -9,7 +9,7 @@ CREATE FUNCTION pg_temp.proof(key text, proof text DEFAULT gen_random_uuid()::te
            || decode(left(md5(proof || random()::text), 16), 'hex') || '\x01' $$;
 CREATE FUNCTION pg_temp.adds(key text, who text DEFAULT 'ada') RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, CASE WHEN probation_until IS NOT NULL THEN 'probation' END)
-      FROM postern.add_device(postern.with_dpop_proof(pg_temp.realm(), pg_temp.handed(pg_temp.proof(key))), pg_temp.uu(who),
+      FROM postern.add_device(pg_temp.realm(), pg_temp.handed(pg_temp.proof(key)), pg_temp.uu(who),
                               decode(repeat('01', 64), 'hex'), key, '\x05', '192.0.2.1') $$;
 CREATE FUNCTION pg_temp.has(who text DEFAULT 'ada@example.com') RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(display_name || CASE WHEN probation_until IS NULL THEN '' ELSE '?' END, ' ' ORDER BY display_name)
@@ -19,9 +19,9 @@ CREATE FUNCTION pg_temp.id(key text) RETURNS uuid LANGUAGE sql SECURITY DEFINER 
 CREATE FUNCTION pg_temp.calls(key text, names text DEFAULT NULL, renamed text DEFAULT NULL, remove boolean DEFAULT false,
                               proof text DEFAULT gen_random_uuid()::text) RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, display_name)
-      FROM postern.call_of_device(postern.with_dpop_proof(pg_temp.realm(), pg_temp.handed(pg_temp.proof(key, proof))),
+      FROM postern.call_of_device(pg_temp.realm(), pg_temp.handed(pg_temp.proof(key, proof)), NULL,
            CASE WHEN names IS NOT NULL THEN coalesce(pg_temp.id(names), gen_random_uuid()) END, renamed, NULL, false,
-           remove, '192.0.2.1', '{}', '{}', '{}', '{}', '{}') $$;
+           remove, '192.0.2.1') $$;
 CREATE FUNCTION pg_temp.adopts(by text, key text, offer text, valid boolean DEFAULT true, correct boolean DEFAULT true,
                                who text DEFAULT 'ada') RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, display_name, CASE WHEN is_adopted THEN 'adopted' END)
@@ -33,10 +33,10 @@ CREATE FUNCTION pg_temp.signs_in(key text, nonce text DEFAULT gen_random_uuid():
 DECLARE
     answer record;
 BEGIN
-    SELECT * INTO answer FROM postern.redeem_device(pg_temp.realm(), pg_temp.client(client), 'gt:urn:postern:device',
-        pg_temp.proof(key, nonce), gen_random_uuid(), pg_temp.b16('s'), NULL, '{openid}', '{}', '{pop}', 900, 1209600,
-        postern.with_dpop_proof('192.0.2.1', pg_temp.handed(pg_temp.proof(key, proof))), '\x01020304', '{}', '{}', '{}',
-        '{}', '{}', NULL, NULL, NULL);
+    SELECT * INTO answer FROM postern.redeem_device(
+        pg_temp.caller('gt:urn:postern:device', client => pg_temp.client(client),
+                       proof => pg_temp.handed(pg_temp.proof(key, proof))),
+        NULL, pg_temp.opens(refresh_hash => NULL, amr => '{pop}'), pg_temp.proof(key, nonce), NULL);
     RETURN concat_ws(' ', answer.outcome, answer.reason);
 EXCEPTION WHEN OTHERS THEN
     RETURN SQLSTATE;
@@ -97,9 +97,9 @@ SELECT matches(pg_temp.sql($$SELECT detail::text FROM postern.audit_event WHERE 
     'the audit names both');
 
 -- Sign-in.
-SELECT set_config('postern.level', '2', true) \g /dev/null
+SELECT set_config('test.level', '2', true) \g /dev/null
 SELECT is(pg_temp.signs_in('one', 'n1'), 'unmet', 'a request for two factors spends nothing');
-SELECT set_config('postern.level', '', true) \g /dev/null
+SELECT set_config('test.level', '', true) \g /dev/null
 SELECT is(pg_temp.after(change, $$pg_temp.signs_in('one')$$), pg_temp.closed_by(change), change)
   FROM pg_temp.closing('gt:urn:postern:device', 'approvals_enabled', 'native_grants_enabled') AS change;
 SELECT is(pg_temp.after('UPDATE postern.user_account SET has_totp = true', $$pg_temp.signs_in('one')$$),
@@ -149,7 +149,7 @@ SET LOCAL ROLE app_login;
 SELECT is(pg_temp.adds('undone', 'ada2'), 'added', 'no probation where the realm wants none');
 SELECT is((SELECT outcome FROM postern.undo_factor(pg_temp.realm(),
     pg_temp.sql(format($$SELECT id::text FROM postern.undo_link WHERE target = '%s'$$, pg_temp.id('undone')))::uuid, NULL,
-    '{}', '{}', '{}', '{}', '{}')), 'undone', 'the owner takes it back');
+    NULL)), 'undone', 'the owner takes it back');
 SELECT is(pg_temp.id('undone')::text || pg_temp.alive('ada2')::text, NULL, 'it is gone');
 SELECT ok(NOT pg_temp.alive('ada2'), 'and the session');
 

@@ -95,7 +95,7 @@ SELECT postern.undo_link_for(pg_temp.realm(), pg_temp.sub('ada@example.com'),
                               '192.0.2.1') -> 'offer', 'ada@example.com') ->> 'undo' AS link \gset
 SELECT pg_temp.sign_in('s2') \g /dev/null
 SET LOCAL ROLE app_login;
-SELECT is((SELECT outcome FROM postern.undo_factor(pg_temp.realm(), :'link', '192.0.2.1', '{}', '{}', '{}', '{}', '{}')),
+SELECT is((SELECT outcome FROM postern.undo_factor(pg_temp.realm(), :'link', '192.0.2.1', NULL)),
           'undone', 'an owner takes a passkey back');
 SELECT is(pg_temp.told(), 'factor_undone, user_signed_out factor_undone', 'both are told');
 SELECT is(pg_temp.sql($$SELECT detail ->> 'transports' FROM postern.audit_event WHERE event = 'factor_undone'$$)::jsonb,

@@ -7,11 +7,10 @@ CREATE FUNCTION pg_temp.who(address text DEFAULT 'ada@example.com') RETURNS uuid
     SECURITY DEFINER AS $$ SELECT postern.find_user(pg_temp.realm(), address) $$;
 CREATE FUNCTION pg_temp.begins(handle text, address text, code text, who text DEFAULT 'ada@example.com', resend boolean DEFAULT false)
 RETURNS text LANGUAGE sql AS $$
-    SELECT concat_ws(' ', outcome, sends_left) FROM postern.begin_identifier(pg_temp.realm(), pg_temp.who(who),
-        pg_temp.b16(CASE WHEN resend THEN 'new beside ' ELSE '' END || handle),
-        CASE WHEN resend THEN pg_temp.b16(handle) END, address, lower(address), CASE WHEN address LIKE '+%' THEN 'sms' END,
-        CASE WHEN address LIKE '+%' THEN 'AT' END, pg_temp.client(), NULL, '192.0.2.1', 600, 3, pg_temp.b16('salt'), pg_temp.h(code),
-        gen_random_uuid(), '\x01', '{}', '{}', '{}', '{}', '{}') $$;
+    SELECT concat_ws(' ', outcome, sends_left) FROM postern.begin_identifier(
+        pg_temp.caller(NULL), NULL, pg_temp.who(who),
+        pg_temp.request(handle, address, channel => CASE WHEN address LIKE '+%' THEN 'sms' END, resend => resend,
+                        sends => 3), pg_temp.b16('salt'), pg_temp.h(code), gen_random_uuid(), '\x01') $$;
 CREATE FUNCTION pg_temp.adds(handle text, code text, who text DEFAULT 'ada@example.com', session text DEFAULT NULL) RETURNS text
 LANGUAGE sql AS $$
     SELECT outcome FROM postern.add_identifier(pg_temp.realm(), pg_temp.who(who),
@@ -125,16 +124,16 @@ SELECT is((SELECT sum(s.sent) FROM unnest(string_to_array(current_setting('test.
 
 -- Undo.
 CREATE FUNCTION pg_temp.undo(n text) RETURNS text LANGUAGE sql AS $$
-    SELECT outcome FROM postern.undo_factor(pg_temp.realm(), n::uuid, '192.0.2.9', '{}', '{}', '{}', '{}', '{}') $$;
+    SELECT outcome FROM postern.undo_factor(pg_temp.realm(), n::uuid, '192.0.2.9', NULL) $$;
 SELECT pg_temp.sql($$UPDATE postern.device_guard SET locked_until = NULL, consecutive = 0; SELECT 1$$) \g /dev/null
 SELECT is(pg_temp.begins('u1', '+4366400000000', '1', 'bob@example.com'), 'sent 2', 'a thief');
 SELECT is(pg_temp.adds('u1', '1', 'bob@example.com'), 'added', 'adds a number');
 SELECT set_config('test.undo', pg_temp.sql($$SELECT detail ->> 'undo' FROM postern.message_outbox
     WHERE recipient = 'bob@example.com' AND template = 'identifier-added'$$), true) \g /dev/null
-SELECT results_eq($$SELECT outcome, kind, label, source FROM postern.undo_page(pg_temp.realm(), current_setting('test.undo')::uuid, '{}', '{}', '{}', '{}', '{}')$$,
+SELECT results_eq($$SELECT outcome, kind, label, source FROM postern.undo_page(pg_temp.realm(), current_setting('test.undo')::uuid, NULL)$$,
     $$VALUES ('shown', 'identifier', '+43···0000', '192.0.2.1')$$, 'the page says what and from where') FROM generate_series(1, 3);
 SELECT ok(pg_temp.alive('bob'), 'looking changes nothing');
-SELECT is((SELECT outcome FROM postern.undo_factor(pg_temp.other(), current_setting('test.undo')::uuid, '', '{}', '{}', '{}', '{}', '{}')), 'gone', 'not in another realm');
+SELECT is((SELECT outcome FROM postern.undo_factor(pg_temp.other(), current_setting('test.undo')::uuid, '', NULL)), 'gone', 'not in another realm');
 SELECT is(pg_temp.undo(current_setting('test.undo')), 'undone', 'undone');
 SELECT is(pg_temp.has('bob@example.com'), '*bob@example.com', 'the number is gone');
 SELECT ok(NOT pg_temp.alive('bob'), 'so is every session');

@@ -8,14 +8,16 @@ CREATE FUNCTION pg_temp.browses(cookie text, address text) RETURNS text LANGUAGE
 SELECT pg_temp.browses('c1', 'ada@example.com'), pg_temp.browses('c2', 'eve@example.com') \g /dev/null
 CREATE FUNCTION pg_temp.begins(handle text, address text, code text, who text DEFAULT 'ada@example.com') RETURNS text
 LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT outcome FROM postern.begin_identifier(pg_temp.realm(), postern.find_user(pg_temp.realm(), who),
-        pg_temp.b16(handle), NULL, address, address, 'sms', 'AT', pg_temp.client(), NULL, '192.0.2.1', 600, 3,
-        pg_temp.b16('salt'), pg_temp.h(code), gen_random_uuid(), '\x01', '{}', '{}', '{}', '{}', '{}') $$;
-CREATE FUNCTION pg_temp.proves(cookie text, next text, handle text, code text, request jsonb DEFAULT NULL) RETURNS text
+    SELECT outcome FROM postern.begin_identifier(
+        pg_temp.caller(NULL), NULL, postern.find_user(pg_temp.realm(), who),
+        pg_temp.request(handle, address, channel => 'sms', sends => 3), pg_temp.b16('salt'), pg_temp.h(code),
+        gen_random_uuid(), '\x01') $$;
+CREATE FUNCTION pg_temp.proves(cookie text, next text, handle text, code text, request postern.code_request DEFAULT NULL)
+RETURNS text
 LANGUAGE sql AS $$
     SELECT postern.prove_in_browser(pg_temp.realm(), pg_temp.h(cookie), 'a.example', pg_temp.h(next), pg_temp.b16(handle),
         ARRAY[pg_temp.h(code)], '{otp,sms}', request, '192.0.2.1') $$;
-CREATE FUNCTION pg_temp.wants_phone(code text) RETURNS jsonb LANGUAGE sql AS $$
+CREATE FUNCTION pg_temp.wants_phone(code text) RETURNS postern.code_request LANGUAGE sql AS $$
     SELECT pg_temp.wanted(code, '{"acr_values":["urn:postern:acr:phone"]}') $$;
 SET LOCAL ROLE app_login;
 SELECT is(pg_temp.answered('c1', pg_temp.wants_phone(NULL)), 'acr', 'a number is wanted');

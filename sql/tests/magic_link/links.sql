@@ -32,9 +32,9 @@ SELECT is(pg_temp.open('bob@example.com', 't1'), 'refused unknown', 'another use
 SELECT is(pg_temp.open('ada@example.com', 'wrong'), 'refused unknown', 'a wrong token');
 SELECT is(pg_temp.open('nobody@example.com', 't1'), 'refused unknown', 'a user nobody is');
 SELECT is(pg_temp.poll('h1'), 'pending', 'the device that asked waits');
-SELECT set_config('postern.level', '2', true) \g /dev/null
+SELECT set_config('test.level', '2', true) \g /dev/null
 SELECT is(pg_temp.open('ada@example.com', 't1'), 'unmet', 'a request for two factors spends nothing');
-SELECT set_config('postern.level', '', true) \g /dev/null
+SELECT set_config('test.level', '', true) \g /dev/null
 SELECT is(pg_temp.open('ada@example.com', 't1', session => 'in'), 'ok', 'none of which ended the link');
 SELECT is(pg_temp.open('ada@example.com', 't1'), 'refused redeemed', 'a link works once');
 SELECT is(pg_temp.poll('h1'), 'refused expired', 'and the device that asked gets nothing');
@@ -75,7 +75,7 @@ SELECT is(pg_temp.open('ada@example.com', 'tc4', handle => 'c2'), 'refused handl
 SELECT is(pg_temp.open('ada@example.com', 'tc4', 'second', session => 'keyed', handle => 'c1'), 'ok',
           'any client for a link that names none, with the handle it belongs to');
 SELECT is(pg_temp.sql($$SELECT encode(server_key, 'hex') FROM postern.session WHERE id = pg_temp.uu('keyed')$$),
-          '0a0b0c0d', 'the session names its key');
+          '01020304', 'the session names its key');
 SELECT is(pg_temp.open('ada@example.com', 'tc2'), 'refused superseded', 'a success ends all links of the user');
 SELECT is(pg_temp.answer('ada@example.com', 'tc3', 'fresh c1'), 'superseded', 'on the page too');
 
@@ -133,9 +133,9 @@ SELECT is(pg_temp.answer('bob@example.com', 'tp1', 'p1'), 'unknown', 'another us
 SELECT is(pg_temp.answer('ada@example.com', 'tp1', 'p1'), 'confirmed', 'the right number');
 SELECT is(pg_temp.open('ada@example.com', 'tp1'), 'refused confirmed', 'a confirmed link cannot be redeemed as well');
 SELECT is(pg_temp.answer('ada@example.com', 'tp1', 'p1'), 'answered', 'nor confirmed again');
-SELECT set_config('postern.level', '2', true) \g /dev/null
+SELECT set_config('test.level', '2', true) \g /dev/null
 SELECT is(pg_temp.poll('p1'), 'unmet', 'a request for two factors spends nothing');
-SELECT set_config('postern.level', '', true) \g /dev/null
+SELECT set_config('test.level', '', true) \g /dev/null
 SELECT is(pg_temp.poll('p1'), 'ok', 'the device that asked is signed in');
 SELECT is(pg_temp.poll('p1'), 'refused expired', 'once');
 SELECT is(pg_temp.link('n2', 'nobody@example.com', 'x'), 'ignored', 'an unknown address');
@@ -217,10 +217,9 @@ RESET ROLE;
 SELECT admin.grant_permission('b', 'app', 'gt:urn:cocoar:magic') \g /dev/null
 SET LOCAL ROLE app_login;
 SELECT is((SELECT outcome FROM postern.redeem_link(
-                                   pg_temp.other(), pg_temp.client('app', pg_temp.other()), 'gt:urn:cocoar:magic',
-                                   pg_temp.person('ada@example.com'), pg_temp.h('t1'), NULL, gen_random_uuid(),
-                                   pg_temp.b16('s'), NULL, '{}', '{}', '{otp}', 900, 1209600, NULL, NULL, '{}', '{}',
-                                   '{}', '{}', '{}', NULL, NULL, NULL)),
+    pg_temp.caller('gt:urn:cocoar:magic', source => NULL, client => pg_temp.client('app', pg_temp.other()), realm => pg_temp.other()),
+    pg_temp.no_permits(), pg_temp.opens(gen_random_uuid(), refresh_hash => NULL),
+    pg_temp.person('ada@example.com'), pg_temp.h('t1'), NULL, NULL)),
         'refused', 'a link of another realm');
 
 -- A client that anybody proves an address for: its link to an address that is not proven is as a code that registers.

@@ -63,10 +63,8 @@ SELECT is(pg_temp.sql($$WITH c AS (UPDATE postern.login_code SET created_at = cr
 SELECT is(pg_temp.ask('r1', 'bob@example.com', '3', NULL, true), 'sent', 'a third code');
 SELECT is(pg_temp.redeem('bob@example.com', 'r1', '1'), 'refused wrong', 'replaces the first,');
 SELECT is((SELECT handle FROM postern.record_sent_request(
-                                  pg_temp.realm(), pg_temp.b16('new'), pg_temp.b16('r1'), 'otp', 'ada@example.com',
-                                  'ada@example.com', NULL, NULL, NULL, NULL, NULL, NULL, '192.0.2.1', NULL, NULL,
-                                  600, NULL, '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL)), pg_temp.b16('new'),
-                                                                      'another address does not get the handle');
+               pg_temp.caller(NULL, client => NULL), NULL, pg_temp.request('r1', 'ada@example.com', resend => true), NULL)),
+          pg_temp.b16('fresh r1'), 'another address does not get the handle');
 SELECT is(pg_temp.redeem('bob@example.com', 'r1', '2'), 'ok', 'not the second: a mail that comes late is good');
 
 -- Who is not sent a code.
@@ -209,12 +207,12 @@ SELECT is(pg_temp.redeem('ada@example.com', 'd1', '1'), 'refused unknown',
 
 -- The session that came of it.
 SELECT is(pg_temp.ask('s1', 'ada@example.com', '1'), 'sent', 'a code');
-SELECT results_eq($$SELECT outcome, auth_time = db_now, refresh_expires_at - db_now, email, email_verified,
-                  granted IS NULL FROM postern.redeem_code(pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:otp',
-                                                           'ada@example.com', pg_temp.b16('s1'),
-    ARRAY[pg_temp.h('1')], pg_temp.uu('session'), pg_temp.b16('s'), NULL, '{openid}', '{}', '{otp}', 900, 1209600, NULL,
-        '\x01020304', '{}', '{}', '{}', '{}', '{}', 5, 600, 5, NULL, NULL, NULL)$$,
-    $$VALUES ('ok', true, NULL::float8, 'Ada@example.com', true, true)$$, 'without offline_access there is no refresh');
+SELECT results_eq($$SELECT outcome, auth_time = db_now, session_expires_at - db_now, repeated,
+                  granted IS NULL FROM postern.redeem_code(
+                      pg_temp.caller('gt:urn:cocoar:otp', source => NULL), pg_temp.no_permits(),
+                      pg_temp.opens(pg_temp.uu('session'), refresh_hash => NULL), 'ada@example.com',
+                      pg_temp.b16('s1'), ARRAY[pg_temp.h('1')], ROW(5, 600, 5), ROW(NULL, NULL, NULL), NULL)$$,
+    $$VALUES ('ok', true, 900::float8, NULL::text[], true)$$, 'without offline_access there is no refresh');
 SELECT is(pg_temp.sql($$SELECT expires_at - now() FROM postern.session WHERE id = pg_temp.uu('session')$$), '00:15:00',
           'and the session ends with its access token');
 SELECT * FROM finish();

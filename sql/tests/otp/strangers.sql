@@ -5,10 +5,9 @@ SELECT admin.put_app('a', 'jit', 'Jit', 'jit.a.example') \g /dev/null
 -- The wrong codes of a try that count for the realm's limit.
 CREATE FUNCTION pg_temp.counted(address text, handle text, VARIADIC codes text[]) RETURNS integer LANGUAGE sql AS $$
     SELECT compared FROM postern.redeem_code(
-        pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:otp', address,
-        CASE WHEN handle IS NOT NULL THEN pg_temp.b16(handle) END, ARRAY(SELECT pg_temp.h(c) FROM unnest(codes) AS c),
-        gen_random_uuid(), pg_temp.b16('s'), pg_temp.h('t0'), '{openid}', '{}', '{otp}', 900, 1209600, '192.0.2.1',
-        '\x01020304', '{}', '{}', '{}', '{}', '{}', 5, 600, 5, 3000, 3600, 1000) $$;
+        pg_temp.caller('gt:urn:cocoar:otp'), pg_temp.no_permits(), pg_temp.opens(gen_random_uuid()), address,
+        CASE WHEN handle IS NOT NULL THEN pg_temp.b16(handle) END,
+        ARRAY(SELECT pg_temp.h(c) FROM unnest(codes) AS c), ROW(5, 600, 5), ROW(3000, 3600, 1000), NULL) $$;
 CREATE FUNCTION pg_temp.guards() RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
     SELECT string_agg(address_key || ' ' || consecutive, ', ' ORDER BY address_key) FROM postern.code_guard $$;
 CREATE FUNCTION pg_temp.passes(span interval) RETURNS void LANGUAGE sql SECURITY DEFINER AS $$

@@ -52,8 +52,8 @@ SELECT is(pg_temp.queue('+4366400000001'), 'dead superseded empty, dead supersed
 SET LOCAL ROLE app_login;
 
 -- A message names the host of the page that asked.
-SELECT is(postern.requested_in('192.0.2.1', 'de', 'https://login.a.example:8443'), '192.0.2.1', 'a page asks');
-SELECT postern.queue_message(pg_temp.realm(), pg_temp.uu('m'), 'sms', '+4366412345678', 'otp', 'verify', '\x01') \g /dev/null
+SELECT postern.queue_message(pg_temp.realm(), pg_temp.uu('m'), 'sms', '+4366412345678', 'otp', 'verify', '\x01',
+                             p_page_origin => 'https://login.a.example:8443') \g /dev/null
 SELECT is(pg_temp.sql($$SELECT page_host FROM postern.message_outbox WHERE recipient = '+4366412345678'$$), 'login.a.example',
           'its message names its host');
 SELECT * FROM finish();

@@ -200,10 +200,9 @@ SELECT is((SELECT realm_name FROM pg_temp.take_mail(4)), 'The Shop',
 
 -- Undecided requests.
 SELECT is((SELECT count(*)::int FROM generate_series(1, 100) AS n, LATERAL postern.record_sent_request(
-                                            CASE WHEN n <= 97 THEN pg_temp.realm() WHEN n <= 99 THEN pg_temp.other() ELSE pg_temp.third() END,
-                                            pg_temp.b16('q' || n), NULL, 'otp', 'q' || n || '@x.example',
-                                            'q' || n || '@x.example', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-                                            NULL, 600, NULL, '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL)), 100, 'a flood at one realm');
+               pg_temp.caller(NULL, NULL, NULL, CASE WHEN n <= 97 THEN pg_temp.realm() WHEN n <= 99 THEN pg_temp.other()
+                                                     ELSE pg_temp.third() END), NULL,
+               pg_temp.request('q' || n, 'q' || n || '@x.example'), NULL)), 100, 'a flood at one realm');
 SELECT pg_temp.sql($$UPDATE postern.sign_in_request SET created_at = now() - interval '1 minute'
                    WHERE realm_id = pg_temp.realm() RETURNING 1$$) \g /dev/null
 SELECT results_eq($$SELECT CASE realm_id WHEN pg_temp.realm() THEN 'a' WHEN pg_temp.other() THEN 'b' ELSE 'c' END AS r,

@@ -10,7 +10,7 @@ SELECT u.realm_id, u.id, pg_temp.h('token'), pg_temp.b16('a'), u.address_key, 'x
  WHERE u.realm_id = pg_temp.realm() AND u.address_key = 'ada@example.com';
 SET LOCAL ROLE app_login;
 CREATE FUNCTION pg_temp.state(n text) RETURNS text LANGUAGE sql AS $$
-    SELECT s.state FROM postern.link_state(pg_temp.realm(), pg_temp.b16(n), '{}', '{}', '{}', '{}', '{}') AS s $$;
+    SELECT s.state FROM postern.link_state(pg_temp.realm(), pg_temp.b16(n), NULL) AS s $$;
 CREATE FUNCTION pg_temp.page(browser text, token text DEFAULT 'token') RETURNS bytea LANGUAGE sql AS $$
     SELECT p.state FROM postern.page_of_link(pg_temp.realm(), pg_temp.sub('ada@example.com'), pg_temp.h(token),
                                              pg_temp.h(browser)) AS p

@@ -14,12 +14,12 @@ DECLARE
     n integer := cardinality(budget);
     decided text;
 BEGIN
-    SELECT * INTO a FROM postern.record_sent_request(pg_temp.realm(),
-        pg_temp.b16(CASE WHEN resend THEN 'fresh ' ELSE '' END || handle), CASE WHEN resend THEN pg_temp.b16(handle) END,
-        kind, phone, phone, channel, CASE WHEN channel IS NOT NULL THEN 'AT' END, NULL, app, NULL, NULL, '192.0.2.1',
-        pg_temp.sub(hint), CASE WHEN hint IS NOT NULL THEN pg_temp.uu('phone') END, 600, 2,
-        budget, array_fill(1, ARRAY[n]), array_fill(2, ARRAY[n]), array_fill(3600::float8, ARRAY[n]),
-        array_fill(2, ARRAY[n]), NULL, NULL, NULL);
+    SELECT * INTO a FROM postern.record_sent_request(
+        pg_temp.caller(NULL, client => NULL, app => app),
+        ROW(budget, array_fill(1, ARRAY[n]), array_fill(2, ARRAY[n]), array_fill(3600::float8, ARRAY[n]),
+            array_fill(2, ARRAY[n])),
+        pg_temp.request(handle, phone, kind, channel, resend, hint_user => pg_temp.sub(hint), sends => 2,
+                        hint_session => CASE WHEN hint IS NOT NULL THEN pg_temp.uu('phone') END), NULL);
     IF a.outcome <> 'accepted' THEN
         RETURN a.outcome;
     END IF;

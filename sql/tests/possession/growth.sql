@@ -28,34 +28,33 @@ SELECT pg_temp.answers('linked'), pg_temp.checks('passed', 'passed', 'passed') \
 RESET ROLE;
 CREATE FUNCTION pg_temp.redeems(id text) RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', r.outcome, r.reason) FROM postern.redeem_possession(
-        pg_temp.realm(), pg_temp.client(), 'gt:urn:postern:possession', pg_temp.uu('auth ' || id), 'code',
-        gen_random_uuid(), pg_temp.b16('s'), NULL, '{openid}', '{}', '{otp}', 900, 1209600, '192.0.2.1',
-        '\x0a0b0c0d', '{}', '{}', '{}', '{}', '{}', NULL, NULL, NULL) AS r $$;
-INSERT INTO step (name, answer, key, call) VALUES
-    ('start_possession', 'started', NULL, $$pg_temp.starts('more', '+4366412345678')$$),
-    ('possession_status', 'sent%', NULL, $$pg_temp.status('code')$$),
-    ('enter_possession', 'ok', 'code',
-        $$(postern.enter_possession(pg_temp.realm(), pg_temp.uu('auth code'), '+4366412345678')).outcome$$),
-    ('possession_state', 'sent', NULL, $$postern.possession_state(pg_temp.realm(), pg_temp.uu('code'))$$),
-    ('open_possession', 'ok failed 9100 9101', NULL, $$pg_temp.opens('fresh', 'k')$$),
-    ('send_possession', 'sent%', NULL, $$pg_temp.sends('open', '+4366412345678', key => 'open')$$),
-    ('check_possession', 'passed%', NULL, $$pg_temp.checks('code', 'code', 'code')$$),
-    ('check_possession', 'failed%', NULL, $$pg_temp.checks('code', 'other', 'code')$$),
-    ('finish_possession', 'passed', NULL, $$pg_temp.finishes('linked', 'linked', 'linked')$$),
-    ('cancel_possession', 'true', NULL,
+        pg_temp.caller('gt:urn:postern:possession', proof => pg_temp.key(id)), NULL,
+        pg_temp.opens(gen_random_uuid(), refresh_hash => NULL), pg_temp.uu('auth ' || id), 'code', NULL) AS r $$;
+INSERT INTO step (name, answer, call) VALUES
+    ('start_possession', 'started', $$pg_temp.starts('more', '+4366412345678')$$),
+    ('possession_status', 'sent%', $$pg_temp.status('code')$$),
+    ('enter_possession', 'ok',
+        $$(postern.enter_possession(pg_temp.realm(), pg_temp.key('code'), pg_temp.uu('auth code'), '+4366412345678')).outcome$$),
+    ('possession_state', 'sent', $$postern.possession_state(pg_temp.realm(), pg_temp.uu('code'))$$),
+    ('open_possession', 'ok failed 9100 9101', $$pg_temp.opens('fresh', 'k')$$),
+    ('send_possession', 'sent%', $$pg_temp.sends('open', '+4366412345678', key => 'open')$$),
+    ('check_possession', 'passed%', $$pg_temp.checks('code', 'code', 'code')$$),
+    ('check_possession', 'failed%', $$pg_temp.checks('code', 'other', 'code')$$),
+    ('finish_possession', 'passed', $$pg_temp.finishes('linked', 'linked', 'linked')$$),
+    ('cancel_possession', 'true',
         $$postern.cancel_possession(pg_temp.realm(), pg_temp.uu('code'), pg_temp.h('code'))$$),
-    ('finish_possession_by_proof', 'passed', 'linked',
-        $$(postern.finish_possession_by_proof(pg_temp.realm(), pg_temp.uu('auth linked'),
-                                              pg_temp.h('pc linked'))).outcome$$),
-    ('cancel_possession_by_proof', 'cancelled', 'code',
-        $$(postern.cancel_possession_by_proof(pg_temp.realm(), pg_temp.uu('auth code'))).outcome$$),
-    ('answer_possession_link', 'linked%', NULL, $$pg_temp.answers('link')$$),
-    ('bind_possession', 'bound', NULL, $$pg_temp.binds('none', '+4366412345678')$$),
-    ('revoke_phone_key', 'true', NULL,
+    ('finish_possession_by_proof', 'passed',
+        $$(postern.finish_possession_by_proof(pg_temp.realm(), pg_temp.key('linked'),
+                                              pg_temp.uu('auth linked'), pg_temp.h('pc linked'))).outcome$$),
+    ('cancel_possession_by_proof', 'cancelled',
+        $$(postern.cancel_possession_by_proof(pg_temp.realm(), pg_temp.key('code'), pg_temp.uu('auth code'))).outcome$$),
+    ('answer_possession_link', 'linked%', $$pg_temp.answers('link')$$),
+    ('bind_possession', 'bound', $$pg_temp.binds('none', '+4366412345678')$$),
+    ('revoke_phone_key', 'true',
         $$postern.revoke_phone_key(pg_temp.realm(), pg_temp.client('srv'), pg_temp.uu('k'))$$),
-    ('possession_passed_by', 'code', NULL,
+    ('possession_passed_by', 'code',
         $$postern.possession_passed_by(pg_temp.realm(), pg_temp.uu('auth passed'))$$),
-    ('redeem_possession', 'ok', 'passed', $$pg_temp.redeems('passed')$$);
+    ('redeem_possession', 'ok', $$pg_temp.redeems('passed')$$);
 \ir ../helpers/growth_measured.psql
 SELECT * FROM finish();
 ROLLBACK;

@@ -73,7 +73,7 @@ SELECT pg_temp.starts('closed2', '+4366400000001'), pg_temp.opens('closed2', 'c7
        pg_temp.starts('closed3', '+4366400000001', 'desktop'), pg_temp.opens('closed3', 'c8'),
        pg_temp.sends('closed3', '+4366400000001', 'of b3', 'link', 'c8') \g /dev/null
 CREATE FUNCTION pg_temp.enters(id text, key text) RETURNS text LANGUAGE sql AS $$
-    SELECT outcome FROM postern.enter_possession(pg_temp.proven_by(key), pg_temp.uu('auth ' || id), NULL) $$;
+    SELECT outcome FROM postern.enter_possession(pg_temp.realm(), pg_temp.proven_by(key), pg_temp.uu('auth ' || id), NULL) $$;
 SELECT is(pg_temp.while_closed(format('pg_temp.enters(%L, %L)', 'closed2', 'c7'), n), 'unknown', 'no step of the app of a backend without ' || n)
   FROM unnest('{enabled,ept:possession}'::text[]) AS n;
 SELECT is(pg_temp.while_closed($$pg_temp.answers('of b3')$$, n), 'gone', 'nor an answer to its link')

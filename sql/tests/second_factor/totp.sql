@@ -14,14 +14,11 @@ CREATE FUNCTION pg_temp.user_of(address text) RETURNS uuid
 CREATE FUNCTION pg_temp.both(address text, handle text, code text, step bigint DEFAULT NULL, recovery text DEFAULT NULL,
                              factor uuid DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, reason) FROM postern.redeem_code(
-                                            pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:otp', address,
-                                            CASE WHEN handle IS NOT NULL THEN pg_temp.b16(handle) END,
-                                            ARRAY[pg_temp.h(code)], gen_random_uuid(), pg_temp.b16('s'),
-                                            pg_temp.h('t0'), '{openid}', '{}',
-                                            CASE WHEN factor IS NULL THEN '{otp}'::text[] ELSE '{otp,mfa}' END, 900,
-                                            1209600, '192.0.2.1', NULL, '{}', '{}', '{}', '{}', '{}', 5, 600, 5,
-                                            3000, 3600, 1000, factor, step,
-                                            CASE WHEN recovery IS NOT NULL THEN ARRAY[pg_temp.h('old key'), pg_temp.h(recovery)] END) $$;
+        pg_temp.caller('gt:urn:cocoar:otp'), pg_temp.no_permits(),
+        pg_temp.opens(gen_random_uuid(), amr => CASE WHEN factor IS NULL THEN '{otp}'::text[] ELSE '{otp,mfa}' END),
+        address, CASE WHEN handle IS NOT NULL THEN pg_temp.b16(handle) END, ARRAY[pg_temp.h(code)], ROW(5, 600, 5),
+        ROW(3000, 3600, 1000),
+        ROW(factor, step, CASE WHEN recovery IS NOT NULL THEN ARRAY[pg_temp.h('old key'), pg_temp.h(recovery)] END)) $$;
 CREATE FUNCTION pg_temp.enrol(session text, ceremony text, factor text, step bigint DEFAULT pg_temp.step() - 2,
                               expires interval DEFAULT '5 minutes') RETURNS text LANGUAGE sql AS $$
     SELECT postern.enrol_totp(pg_temp.realm(), pg_temp.uu(session), pg_temp.b16(ceremony),
@@ -29,9 +26,9 @@ CREATE FUNCTION pg_temp.enrol(session text, ceremony text, factor text, step big
         ARRAY(SELECT uuid_send(pg_temp.uu('key')) || pg_temp.h('r' || n || factor) FROM generate_series(1, 10) AS n), '192.0.2.1') $$;
 CREATE FUNCTION pg_temp.use(step bigint, recovery text DEFAULT NULL, factor uuid DEFAULT pg_temp.factor())
     RETURNS boolean LANGUAGE sql AS $$
-    SELECT postern.use_second_factor(pg_temp.realm(), pg_temp.user_of('ada@example.com'), factor, step,
-                                     CASE WHEN recovery IS NOT NULL THEN ARRAY[pg_temp.h(recovery)] END,
-                                         pg_temp.client(), NULL, '192.0.2.1') $$;
+    SELECT postern.use_second_factor(pg_temp.realm(), pg_temp.user_of('ada@example.com'),
+                                     ROW(factor, step, CASE WHEN recovery IS NOT NULL THEN ARRAY[pg_temp.h(recovery)] END),
+                                     pg_temp.client(), NULL, '192.0.2.1') $$;
 SELECT pg_temp.sign_in('ada'), pg_temp.sign_in('other'), pg_temp.sign_in('bob', 'bob@example.com') \g /dev/null
 SET LOCAL ROLE app_login;
 
@@ -69,14 +66,13 @@ SELECT is(pg_temp.both('ada@example.com', 'h1', '9', pg_temp.step(), factor => p
           'whatever the second factor');
 SELECT is(pg_temp.sql($$SELECT attempts FROM postern.sign_in_request WHERE id = pg_temp.b16('h1')$$), '2',
           'and is counted');
-SELECT results_eq($$SELECT outcome, factor, sealed_seed, last_step_at, db_now, user_id, email, session_expires_at
+SELECT results_eq($$SELECT outcome, factor, sealed_seed, last_step_at, db_now, user_id, auth_time, session_expires_at
                   FROM postern.redeem_code(
-                           pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:otp', 'ada@example.com',
-                           pg_temp.b16('h1'), ARRAY[pg_temp.h('1')], pg_temp.uu('never'), pg_temp.b16('s'), NULL,
-                           '{openid}', '{}', '{otp}', 900, 1209600, NULL, NULL, '{}', '{}', '{}', '{}', '{}', 5, 600,
-                           5, 3000, 3600, 1000, NULL, NULL, NULL)$$,
+                      pg_temp.caller('gt:urn:cocoar:otp', source => NULL), pg_temp.no_permits(),
+                      pg_temp.opens(pg_temp.uu('never'), refresh_hash => NULL), 'ada@example.com',
+                      pg_temp.b16('h1'), ARRAY[pg_temp.h('1')], ROW(5, 600, 5), ROW(3000, 3600, 1000), NULL)$$,
     $$VALUES ('second_factor', pg_temp.uu('f4'), '\x0370646b00000000000000020102'::bytea, (pg_temp.step() - 2) * 30::float8,
-              date_part('epoch', now()), NULL::uuid, NULL::text, NULL::float8)$$,
+              date_part('epoch', now()), NULL::uuid, NULL::float8, NULL::float8)$$,
                   'the right one asks for the second factor, and says nothing of the account');
 SELECT is(pg_temp.both('ada@example.com', 'h1', '1'), 'second_factor', 'as often as one likes')
   FROM generate_series(1, 6);

@@ -6,7 +6,7 @@ SELECT admin.grant_permission('a', 'robot', 'gt:client_credentials') \g /dev/nul
 CREATE FUNCTION pg_temp.ask(client text DEFAULT 'robot', source text DEFAULT '192.0.2.1',
                             r uuid DEFAULT pg_temp.realm()) RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, account = current_setting('test.account')::uuid, octet_length(token_salt), limit_ord)
-      FROM postern.client_credentials(r, pg_temp.client(client), source, '{}', '{}', '{}', '{}', '{}') $$;
+      FROM postern.client_credentials(pg_temp.caller('gt:client_credentials', source, pg_temp.client(client), r), NULL) $$;
 CREATE FUNCTION pg_temp.seen(jti text DEFAULT 'j', r uuid DEFAULT pg_temp.realm()) RETURNS bytea LANGUAGE sql AS $$
     SELECT token_salt FROM postern.live_service_account(r, current_setting('test.account')::uuid, pg_temp.b16(jti)) $$;
 CREATE FUNCTION pg_temp.revoked(jti text, client text DEFAULT 'robot', until interval DEFAULT '1 hour') RETURNS boolean
@@ -38,12 +38,12 @@ SELECT is(pg_temp.seen(), NULL, 'the token is dead');
 SELECT isnt(pg_temp.seen('k'), NULL, 'and no other');
 SELECT ok(NOT pg_temp.revoked('j'), 'once');
 SELECT results_eq($$SELECT outcome, limit_ord, granted
-                  FROM postern.client_credentials(pg_temp.realm(), pg_temp.client('robot'), 's', '{a,b}', '{1,2}',
-                                                  '{1,1}', '{60,60}', '{1,1}')$$,
+                  FROM postern.client_credentials(pg_temp.caller('gt:client_credentials', 's', pg_temp.client('robot')),
+                                                  ROW('{a,b}', '{1,2}', '{1,1}', '{60,60}', '{1,1}'))$$,
     $$VALUES ('ok', NULL::int, '{1,1}'::int[])$$, 'permits are taken');
 SELECT results_eq($$SELECT outcome, limit_ord, granted
-                  FROM postern.client_credentials(pg_temp.realm(), pg_temp.client('robot'), 's', '{a,b}', '{1,2}',
-                                                  '{1,1}', '{60,60}', '{1,1}')$$,
+                  FROM postern.client_credentials(pg_temp.caller('gt:client_credentials', 's', pg_temp.client('robot')),
+                                                  ROW('{a,b}', '{1,2}', '{1,1}', '{60,60}', '{1,1}'))$$,
     $$VALUES ('rate_limited', 1, '{0}'::int[])$$, 'while there are some');
 RESET ROLE;
 SELECT set_config('test.salt', encode(token_salt, 'hex'), true) FROM postern.service_account \g /dev/null
@@ -86,7 +86,7 @@ SET LOCAL ROLE app_login;
 SELECT ok(pg_temp.since() > extract(epoch FROM clock_timestamp()) - 1, 'what was made before is dead');
 SELECT is(pg_temp.since(), floor(pg_temp.since()), 'in whole seconds, as iat has them');
 SELECT ok(floor(db_now) >= pg_temp.since(), 'a token made at once is dated so that it lives')
-  FROM postern.client_credentials(pg_temp.realm(), pg_temp.client('robot'), 's', '{}', '{}', '{}', '{}', '{}');
+  FROM postern.client_credentials(pg_temp.caller('gt:client_credentials', 's', pg_temp.client('robot')), NULL);
 RESET ROLE;
 UPDATE postern.service_account SET tokens_since = 'epoch' \g /dev/null
 SELECT admin.put_client('a', 'robot', enabled => false) \g /dev/null

@@ -13,7 +13,7 @@ CREATE FUNCTION pg_temp.refreshes(name text, generation int, proof bytea, level 
                      CASE WHEN outcome IN ('rotated', 'retried') THEN current_hash = pg_temp.h(name || generation + 1) END)
       FROM postern.rotate_session(pg_temp.realm(), pg_temp.client(), pg_temp.uu(name), generation,
         pg_temp.h(name || generation), ARRAY[pg_temp.h(name || generation + 1)], 1209600, '192.0.2.1', '\x01020304',
-        coalesce(mark, (random() * 1e15)::bigint), proof, '{}', '{}', '{}', '{}', '{}', NULL, NULL, level, age) $$;
+        coalesce(mark, (random() * 1e15)::bigint), proof, NULL, NULL, NULL, level, age) $$;
 CREATE FUNCTION pg_temp.key_of(name text) RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
     SELECT CASE jkt WHEN pg_temp.h('key k') THEN 'k' WHEN pg_temp.h('key l') THEN 'l' END FROM postern.session
      WHERE id = pg_temp.uu(name) AND realm_id = pg_temp.realm() $$;
@@ -50,20 +50,35 @@ SELECT is(postern.mark_proof(pg_temp.other(), pg_temp.proof('k', '1')), 'fresh',
 SELECT is(postern.mark_proof(pg_temp.other(), pg_temp.proof('k', '1', mark => 7)), 'used', 'nor of its requests');
 SELECT set_config('postern.realm', pg_temp.realm()::text, true) \g /dev/null
 SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', '2')), 'fresh', 'another proof of the key is another one');
-SELECT is(postern.with_dpop_proof('x', NULL), 'x', 'a statement without a proof');
-SELECT is(postern.proof_key(), NULL, 'has no key');
-SELECT lives_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'and uses none up');
-SELECT is(postern.with_dpop_proof('x', pg_temp.handed(pg_temp.proof('k', '3', mark => 31))), 'x',
-          'a statement with one gets its argument as it is');
-SELECT is(postern.proof_key(), pg_temp.h('key k'), 'and has the key');
-SELECT is(current_setting('postern.binding_key'), encode(pg_temp.h('key k'), 'hex'), 'to bind what it opens');
-SELECT lives_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'it uses the proof up');
-SELECT lives_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'its request may do so again');
+CREATE FUNCTION pg_temp.uses(proof bytea) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM postern.use_proof(pg_temp.realm(), pg_temp.handed(proof));
+    RETURN 'used up';
+EXCEPTION WHEN SQLSTATE 'PD001' OR SQLSTATE 'PD002' THEN
+    RETURN SQLSTATE;
+END
+$$;
+SELECT is(pg_temp.uses(NULL), 'used up', 'a statement without a proof uses none up');
+SELECT is(pg_temp.uses(pg_temp.proof('k', '3', mark => 31)), 'used up', 'a statement with one uses it up');
+SELECT is(pg_temp.uses(pg_temp.proof('k', '3', mark => 31)), 'used up', 'its request may do so again');
 SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', '3')), 'used', 'for every other statement it is used');
-SELECT is(postern.with_dpop_proof('x', pg_temp.handed(pg_temp.proof('k', '3', binds => false))), 'x',
-          'and for one with the same proof');
-SELECT is(current_setting('postern.binding_key'), '', 'which binds nothing');
-SELECT throws_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'PD001', NULL, 'it fails as a whole');
+SELECT is(pg_temp.uses(pg_temp.proof('k', '3', binds => false)), 'PD001',
+          'and one with the same proof fails as a whole');
+-- A session is bound to the key of a proof that binds.
+CREATE FUNCTION pg_temp.opened_by(name text, binds boolean) RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    caller postern.caller := pg_temp.caller(NULL, proof => pg_temp.handed(pg_temp.proof('k', name, binds => binds)));
+    person postern.candidate;
+BEGIN
+    SELECT u.id, u.security_stamp, 'app', now() + interval '1 day'
+      INTO person.user_id, person.security_stamp, person.client_id, person.session_end
+      FROM postern.user_account AS u WHERE u.realm_id = pg_temp.realm() AND u.address_key = 'ada@example.com';
+    RETURN (postern.sign_in(caller, pg_temp.opens(pg_temp.uu(name)), person, postern.admit(caller, NULL))).outcome
+           || coalesce(' ' || pg_temp.key_of(name), '');
+END
+$$;
+SELECT is(pg_temp.opened_by('bound', true), 'ok k', 'a sign-in with a proof that binds is bound to its key');
+SELECT is(pg_temp.opened_by('loose', false), 'ok', 'with one that does not it is not');
 -- By its time a proof is in one of ten slots. name: of the proofs, one in each slot, used by a request of that mark.
 CREATE FUNCTION pg_temp.in_all_slots(name text, used_by int, packed boolean, step interval DEFAULT '-5 minutes')
 RETURNS text LANGUAGE plpgsql AS $$
@@ -76,14 +91,7 @@ BEGIN
         IF packed THEN
             said := said || left(postern.mark_proof(pg_temp.realm(), proof), 1);
         ELSE
-            BEGIN
-                PERFORM postern.with_dpop_proof('x', pg_temp.handed(proof)), postern.use_proof(pg_temp.realm());
-                said := said || 'f';
-            EXCEPTION WHEN SQLSTATE 'PD001' THEN
-                said := said || 'u';
-            WHEN SQLSTATE 'PD002' THEN
-                said := said || 'o';
-            END;
+            said := said || CASE pg_temp.uses(proof) WHEN 'PD001' THEN 'u' WHEN 'PD002' THEN 'o' ELSE 'f' END;
         END IF;
     END LOOP;
     RETURN said;
@@ -94,8 +102,8 @@ SELECT is(pg_temp.in_all_slots('s', 2, true), 'uuuuuuuuuu', 'is found where a pa
 SELECT is(pg_temp.in_all_slots('t', 1, true), 'ffffffffff', 'a packed one in each slot');
 SELECT is(pg_temp.in_all_slots('t', 2, false), 'uuuuuuuuuu', 'is found where a statement''s is');
 SELECT is(pg_temp.sql($$SELECT count(DISTINCT tableoid)::text FROM postern.used_proof$$), '10', 'ten tables');
-SELECT is(postern.with_dpop_proof('x', pg_temp.handed(pg_temp.proof('k', '5')) || '0'), 'x', 'what is no proof');
-SELECT throws_ok($$SELECT postern.use_proof(pg_temp.realm())$$, '20000', NULL, 'is never taken for none');
+SELECT throws_ok($$SELECT postern.use_proof(pg_temp.realm(), ROW(pg_temp.h('k'), true, 3, NULL, NULL, NULL))$$, 'PD002', NULL,
+                 'what is no proof is never taken for none');
 
 -- An unbound family is bound by the first proof.
 SELECT is(pg_temp.refreshes('a', 0, NULL), 'rotated t', 'no proof, as ever');
@@ -187,9 +195,7 @@ DELETE FROM postern.schema_proof_store;
 SET LOCAL ROLE app_login;
 SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e1')), 'old', 'what came before');
 SELECT is(pg_temp.refreshes('e', 0, pg_temp.proof('k', 'e2')), 'proof_old', 'rotates nothing');
-SELECT is(postern.with_dpop_proof('x', pg_temp.handed(pg_temp.proof('k', 'e3'))), 'x',
-          'and in a statement of its own');
-SELECT throws_ok($$SELECT postern.use_proof(pg_temp.realm())$$, 'PD002', NULL, 'it fails');
+SELECT is(pg_temp.uses(pg_temp.proof('k', 'e3')), 'PD002', 'and in a statement of its own it fails');
 SELECT cmp_ok(postern.begin_proof_store(date_part('epoch', clock_timestamp()) + 30), '>',
               date_part('epoch', clock_timestamp()) + 29, 'until the store begins, after what may have been used');
 SELECT is(postern.mark_proof(pg_temp.realm(), pg_temp.proof('k', 'e4', '-29 seconds')), 'old',

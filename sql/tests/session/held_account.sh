@@ -29,8 +29,8 @@ INSERT INTO held.call VALUES
         '{}', 'none', NULL, '192.0.2.1', NULL, NULL)$$),
     ('rename_passkey', 'false', $$postern.rename_passkey(held.realm(), held.uu('$s'), held.uu('passkey $s'), 'mine')$$),
     ('delete_passkey', 'false', $$postern.delete_passkey(held.realm(), held.uu('$s'), held.uu('passkey $s'), '192.0.2.1', NULL, NULL)$$),
-    ('add_device', 'signed_out', $$(SELECT outcome FROM postern.add_device(held.realm(), held.uu('$s'), held.h('p') || held.h('p'), 'mine', NULL,
-        set_config('postern.proof_key', encode(held.h('new $s'), 'hex'), true)))$$),
+    ('add_device', 'signed_out', $$(SELECT outcome FROM postern.add_device(held.realm(), ROW(held.h('new $s'), false, NULL, NULL, NULL, NULL)::postern.proof_use,
+        held.uu('$s'), held.h('p') || held.h('p'), 'mine', NULL, NULL))$$),
     ('adopt_device', 'signed_out', $$(SELECT outcome FROM postern.adopt_device(held.realm(), held.uu('$s'), held.h('device $s'), true, substr(held.h('offer $s'), 1, 16),
         date_part('epoch', now()) + 60, true, held.client(), held.h('new $s'), held.h('p') || held.h('p'), 'mine', '192.0.2.1'))$$),
     ('change_own_device', '', $$(SELECT id FROM postern.change_own_device(held.realm(), held.uu('$s'), held.uu('device $s'), 'mine', NULL, false))$$),
@@ -43,7 +43,8 @@ INSERT INTO held.call VALUES
     ('set_primary_identifier', 'false', $$postern.set_primary_identifier(held.realm(), held.uu('$s'), held.uu('second $s'))$$),
     ('remove_own_identifier', 'unknown', $$postern.remove_own_identifier(held.realm(), held.uu('$s'), held.uu('second $s'), '192.0.2.1')$$),
     ('revoke_own_consent', 'false', $$postern.revoke_own_consent(held.realm(), held.uu('$s'), held.client(), '192.0.2.1')$$),
-    ('answer_request', 'login', $$(SELECT postern.answer_request(held.realm(), b, jsonb_build_object('client', held.client(), 'consents', true))
+    ('answer_request', 'login', $$(SELECT postern.answer_request(held.realm(), b, jsonb_populate_record(NULL::postern.code_request,
+        jsonb_build_object('client', held.client(), 'consents', true, 'scope', '[]'::jsonb, 'resource', '[]'::jsonb)))
         FROM postern.browser_session AS b WHERE b.realm_id = held.realm() AND b.id = held.uu('b$s'))$$),
     ('set_own_names', 'false', $$postern.set_own_names(held.realm(), held.person('$s'), held.uu('$s'), true, 'Eve', true, 'Eve', '192.0.2.1')$$),
     ('delete_own_account', 'signed_out', $$postern.delete_own_account(held.realm(), held.person('$s'), held.uu('$s'), 600, '192.0.2.1')$$),
@@ -55,7 +56,7 @@ INSERT INTO held.ender VALUES
     ('sign_out_everywhere', $$admin.sign_out_everywhere('held', held.person('$s')::text)$$),
     ('set_user_enabled', $$admin.set_user_enabled('held', held.person('$s')::text, false)$$),
     ('delete_user', $$admin.delete_user('held', held.person('$s')::text)$$),
-    ('undo_factor', $$(SELECT outcome FROM postern.undo_factor(held.realm(), held.uu('undo $s'), '192.0.2.1', '{}', '{}', '{}', '{}', '{}'))$$);
+    ('undo_factor', $$(SELECT outcome FROM postern.undo_factor(held.realm(), held.uu('undo $s'), '192.0.2.1', NULL))$$);
 CREATE FUNCTION held.asks(s text, name text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     answer text;

@@ -17,12 +17,11 @@ CREATE FUNCTION pg_temp.writers() RETURNS TABLE (name name) LANGUAGE sql AS $$
 -- Calls of a server that name a session or a user, and open no session by a factor.
 CREATE FUNCTION pg_temp.careless() RETURNS SETOF text LANGUAGE sql AS $$
     SELECT DISTINCT f.name::text FROM fn AS f
-     WHERE f.is_apps AND f.arguments && '{p_session,p_user,p_cookie_hash,p_by}' AND NOT f.arguments && '{p_token_salt}'
+     WHERE f.is_apps AND f.arguments && '{p_session,p_user,p_cookie_hash,p_by}' AND NOT f.arguments && '{p_token_salt,p_new}'
        AND f.body !~ 'hold_session_owner' AND f.name IN (SELECT w.name FROM pg_temp.writers() AS w)
        AND f.name::text NOT IN (
            -- Steps of statements in which a factor was proven.
-           'confirm_identifier', 'prove_identifier', 'release_number', 'use_second_factor', 'check_second_factor', 'use_held_number',
-           'open_session', 'open_browser_session',
+           'confirm_identifier', 'prove_identifier', 'release_number', 'use_second_factor', 'use_held_number',
            -- Steps of those that hold the account, or of an administrator's.
            'give_consent', 'revoke_consent') $$;
 SELECT is_empty('SELECT pg_temp.careless()', 'every function that changes an account for a session holds the account first');

@@ -7,10 +7,10 @@ DECLARE
     answer record;
 BEGIN
     EXECUTE format('SELECT outcome, reason, current_hash FROM postern.%I('
-                   '$1, $2, $3, $4, $5, $6, 86400, NULL, $7, $8, NULL, $9, $10, $10, $11, $10, $12)', how) INTO answer
+                   '$1, $2, $3, $4, $5, $6, 86400, NULL, $7, $8, NULL, NULL, $9)', how) INTO answer
       USING pg_temp.realm(), pg_temp.client(), pg_temp.uu(name), generation, pg_temp.h(name || generation),
           ARRAY[pg_temp.h(name || generation + 1)],
-            server_key, mark, '{}'::text[], '{}'::int[], '{}'::float8[], scope;
+            server_key, mark, scope;
     RETURN concat_ws(' ', answer.outcome, NULLIF(answer.reason, answer.outcome),
                      answer.current_hash = pg_temp.h(name || generation + 1));
 END

@@ -15,7 +15,7 @@ SELECT results_eq($$SELECT user_id IS NOT NULL, scope, resource, amr, auth_time 
                   expires_at - db_now, refresh_expires_at - db_now, email
                       FROM postern.rotate_session(
                                pg_temp.realm(), pg_temp.client(), pg_temp.uu('s'), 1, pg_temp.h('s1'),
-                               ARRAY[pg_temp.h('s2')], 86400, NULL, NULL, NULL, NULL, '{}', '{}', '{}', '{}', '{}')$$,
+                               ARRAY[pg_temp.h('s2')], 86400, NULL, NULL, NULL, NULL, NULL)$$,
     $$VALUES (true, '{openid,email}'::text[], '{https://api}'::text[], '{otp}'::text[], true, pg_temp.b16('s'),
               31536000::float8, 86400::float8, 'Ada@example.com')$$, 'the answer has what the tokens need');
 SELECT ok(pg_temp.alive('s'), 'the family lives');

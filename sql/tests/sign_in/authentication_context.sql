@@ -20,11 +20,10 @@ CREATE FUNCTION pg_temp.sign_in_for(code text, acr text, level integer, handle t
                                     factor uuid DEFAULT NULL, step bigint DEFAULT NULL)
 RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' ', outcome, reason, compared) FROM postern.redeem_code(
-        pg_temp.realm(), pg_temp.client(), 'gt:urn:cocoar:otp', address,
-        CASE WHEN handle IS NOT NULL THEN pg_temp.b16(handle) END, ARRAY[pg_temp.h(code)], pg_temp.uu('s' || code),
-        pg_temp.b16('s'), pg_temp.h('t0'), '{openid}', '{}', amr, 900, 1209600,
-        postern.opened_for('192.0.2.1', 'agent', acr, level), '\x01020304', '{}', '{}', '{}', '{}', '{}', 5, 600, 5, 3000,
-        3600, 1000, factor, step) $$;
+        pg_temp.caller('gt:urn:cocoar:otp', user_agent => 'agent'), pg_temp.no_permits(),
+        pg_temp.opens(pg_temp.uu('s' || code), amr => amr, acr => acr, level => level), address,
+        CASE WHEN handle IS NOT NULL THEN pg_temp.b16(handle) END, ARRAY[pg_temp.h(code)], ROW(5, 600, 5),
+        ROW(3000, 3600, 1000), ROW(factor, step, NULL)) $$;
 CREATE FUNCTION pg_temp.acr(code text) RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
     SELECT coalesce(s.acr, 'none') || ' ' || s.user_agent FROM postern.session AS s WHERE s.id = pg_temp.uu('s' || code) $$;
 CREATE FUNCTION pg_temp.tries(handle text) RETURNS integer LANGUAGE sql SECURITY DEFINER AS $$
@@ -45,8 +44,7 @@ SELECT is(pg_temp.sql($$SELECT count(*) FROM postern.session$$), '0', 'no sessio
 SELECT is(pg_temp.sign_in_for('1', 'urn:postern:acr:1', 1, 'h'), 'ok 0', 'the code is alive');
 SELECT is(pg_temp.acr('1'), 'urn:postern:acr:1 agent', 'the session says what was asked for');
 SELECT pg_temp.ask('i', 'ada@example.com', '3') \g /dev/null
-SELECT is(pg_temp.redeem('ada@example.com', 'i', '3'), 'ok', 'a statement that asks for nothing is not refused')
-    FROM set_config('postern.level', '', true) AS level, set_config('postern.acr', '', true) AS acr;
+SELECT is(pg_temp.redeem('ada@example.com', 'i', '3'), 'ok', 'a statement that asks for nothing is not refused');
 RESET ROLE;
 
 -- With a second factor.

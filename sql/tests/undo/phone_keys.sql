@@ -22,9 +22,9 @@ CREATE FUNCTION pg_temp.link_of(address text) RETURNS uuid LANGUAGE sql AS $$
     SELECT (m.detail ->> 'undo')::uuid FROM postern.message_outbox AS m
      WHERE m.recipient = address AND m.template = 'phone-key-added' ORDER BY m.created_at DESC, m.detail ->> 'undo' LIMIT 1 $$;
 CREATE FUNCTION pg_temp.page(link uuid) RETURNS text LANGUAGE sql AS $$
-    SELECT concat_ws(' ', outcome, kind, label, source) FROM postern.undo_page(pg_temp.realm(), link, '{}', '{}', '{}', '{}', '{}') $$;
+    SELECT concat_ws(' ', outcome, kind, label, source) FROM postern.undo_page(pg_temp.realm(), link, NULL) $$;
 CREATE FUNCTION pg_temp.undo(link uuid, r uuid DEFAULT pg_temp.realm()) RETURNS text LANGUAGE sql AS $$
-    SELECT outcome FROM postern.undo_factor(r, link, '192.0.2.9', '{}', '{}', '{}', '{}', '{}') $$;
+    SELECT outcome FROM postern.undo_factor(r, link, '192.0.2.9', NULL) $$;
 CREATE FUNCTION pg_temp.after_call(call text, attempt text) RETURNS text LANGUAGE sql AS $$
     SELECT pg_temp.after(format('UPDATE postern.realm SET id = id WHERE id = pg_temp.realm() AND (SELECT count(*) FROM (%s) AS c) > 0',
                                 call), attempt) $$;

@@ -43,7 +43,7 @@ CREATE FUNCTION pg_temp.uses(address text, which text) RETURNS text LANGUAGE sql
     SELECT outcome FROM postern.undo_factor(pg_temp.realm(), coalesce((SELECT l.id FROM postern.undo_link AS l
              WHERE l.sent_to = address AND l.kind || ' ' || l.label = which 
              ORDER BY l.used_at IS NULL AND postern.has_factor(l.realm_id, l.user_id, l.kind, l.target) DESC LIMIT 1), gen_random_uuid()), '192.0.2.9',
-             '{}', '{}', '{}', '{}', '{}') $$;
+             NULL) $$;
 -- As it was before a scenario.
 CREATE FUNCTION pg_temp.begins(days integer DEFAULT 100) RETURNS void LANGUAGE sql SECURITY DEFINER AS $$
     SELECT postern.prove_identifier(pg_temp.realm(), pg_temp.ada(), 'email', 'Ada@example.com');
@@ -226,8 +226,9 @@ DECLARE
     v_bob uuid := (SELECT s.user_id FROM postern.session AS s WHERE s.id = pg_temp.uu('bob'));
     v_handle bytea := sha256(gen_random_uuid()::text::bytea);
 BEGIN
-    PERFORM postern.begin_identifier(pg_temp.realm(), v_bob, substr(v_handle, 1, 16), NULL, address, address, NULL, NULL, pg_temp.client(),
-        NULL, '192.0.2.1', 600, 5, pg_temp.b16('salt'), pg_temp.h('1'), gen_random_uuid(), '\x01', '{}', '{}', '{}', '{}', '{}');
+    PERFORM postern.begin_identifier(
+        pg_temp.caller(NULL), NULL, v_bob, ROW(substr(v_handle, 1, 16), NULL, NULL, address, address, NULL, NULL, NULL, NULL,
+        NULL, NULL, NULL, NULL, 600, 5), pg_temp.b16('salt'), pg_temp.h('1'), gen_random_uuid(), '\x01');
     RETURN (SELECT outcome FROM postern.add_identifier(pg_temp.realm(), v_bob, pg_temp.uu('bob'), substr(v_handle, 1, 16),
                                                        ARRAY[pg_temp.h('1')], '192.0.2.1'));
 END

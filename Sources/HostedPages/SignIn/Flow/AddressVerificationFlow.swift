@@ -79,6 +79,7 @@ struct AddressVerificationFlow: PageFlow {
     ) async throws -> FlowOutcome {
         switch try await context.purpose.answer(proved.outcome, proved.code) {
         case .end(let end): return .end(end, nil, from: context.begun(from: transaction, at: parts.clock()))
+        case .due(.used): throw AuthorizationRefusal.page(.invalidRequestURI)
         case .due: return again(transaction, context)
         }
     }

@@ -226,7 +226,7 @@ struct SignInFlow: PageFlow {
         var transaction = transaction
         switch answer {
         case .end(let end):
-            transaction.step = .continueAs
+            transaction.askAgain()
             return .end(end, cookie, from: transaction)
         case .due(.acr) where hasProved && context.stepUpAddresses != nil: transaction.stepUp()
         case .due(.acr) where hasProved: return .end(try await context.purpose.refuse(.unmet), cookie)
@@ -234,6 +234,8 @@ struct SignInFlow: PageFlow {
         case .due(.consent): transaction.step = .consent
         case .due(.offerPasskey): transaction.step = .offerPasskey
         case .due(.continue): transaction.step = .continueAs
+        // A pushed request has one answer, which another form of this browser got.
+        case .due(.used): transaction.askAgain()
         case .due: transaction.step = .address
         }
         return .next(transaction, cookie)

@@ -28,8 +28,8 @@ struct CodeStep: PageStep {
             }
             return .proveCode(code)
         case .resend: return transaction.send(.sendCode(resends: true), rules)
-        case .sms, .voice, .whatsapp:
-            guard transaction.address.isPhone, let channel = Channel(rawValue: action.rawValue),
+        case .channel:
+            guard transaction.address.isPhone, let channel = Channel(rawValue: form["action"] ?? ""),
                 rules.addresses.channels.contains(channel)
             else { throw InvalidForm() }
             return transaction.send(.sendCode(resends: true, channel: channel), rules)

@@ -1,11 +1,17 @@
 import Grants
+import Persistence
 
 /// A button of a form, as `action` names it.
 enum SignInAction: String, Sendable {
     case `continue`, passkey, register, cancel, resend, link, code, create, skip, allow, deny, restart
-    case sms, voice, whatsapp
     case otherAddress = "other-address"
     case otherAccount = "other-account"
+    /// A code by a channel of phones; `action` names the channel.
+    case channel
+
+    init?(named name: String) {
+        if Channel(rawValue: name)?.reaches == .phone { self = .channel } else { self.init(rawValue: name) }
+    }
 }
 
 /// A field that a fault can be about.
