@@ -38,8 +38,8 @@ class RunWithPlants(Run):
             with pytest.raises(Violated, match=plant.kind):
                 self.audit_one("planted", plant)
         assert not self.history.doubled
-        for _ in range(2):
-            self.history.add("planted once", 0, time.monotonic(), b"\r\n\r\nthe same code", 200, b"")
+        for session in (b"one", b"one", b"two"):
+            self.history.add("planted once", 0, time.monotonic(), b"\r\n\r\nthe same code", 200, session)
         assert len(self.history.doubled) == 1
 
 

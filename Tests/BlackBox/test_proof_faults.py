@@ -69,18 +69,18 @@ def test_a_lost_answer_to_an_approval(realm, proxy, lossy):
     assert again.status == 200 and again.json()["Decision"] == "approve", again
     assert count(realm, "approval_approved", "approval_id", item["Id"]) == 1
     assert poll(app, asked).status == 200
-    assert poll(app, asked).status == 400
+    assert poll(app, asked, x="another request").status == 400
 
 
 def test_a_lost_answer_to_a_check(realm, proxy, lossy):
-    """503; the state is the truth, and the code is not compared again."""
+    """503; the state is the truth, and the same code is told so again."""
     started, phone, number, code = coded(realm, lossy, allowOTPRetry=True)
     proxy.lose("\0check_possession")
     first = phone.ask("check", otp=code)
     assert proxy.armed == 0 and first.status in (200, 503), first
     assert phone.call("result") == {"state": "passed"} and realm.srv.status(started).success == "true"
     again = phone.ask("check", otp=code)
-    assert again.status == 409 and again.json()["state"] == "passed", again
+    assert (again.status, again.json()) == (200, {"state": "passed"}), again
     assert count(realm, "possession_passed", "correlation_id", started.correlationId) == 1 and len(realm.phones.to(number)) == 1
 
 
@@ -104,7 +104,7 @@ def test_a_lost_answer_to_a_bind(realm, proxy, lossy):
 
 
 def test_a_lost_answer_to_the_poll_of_an_approval(realm, proxy, lossy):
-    """Once, at most: a lost answer costs one more approval."""
+    """The same poll gets the session."""
     app = realm.app("api")
     device = Device(realm.app(), realm, realm.user())
     asked = approved(app, device)
@@ -112,13 +112,13 @@ def test_a_lost_answer_to_the_poll_of_an_approval(realm, proxy, lossy):
     proxy.lose("\0redeem_authentication")
     first = poll(app, asked)
     assert proxy.armed == 0 and (first.status == 200 or is_unavailable(first)), first
-    assert error(poll(realm.app("api"), asked)) == "invalid_grant"
+    assert poll(realm.app("api"), asked).status == 200
     assert int(realm.world.cluster.value(
         f"SELECT count(*) FROM postern.session s JOIN postern.user_account u ON u.id = s.user_id WHERE u.address_key = '{device.email}'")) == 1
 
 
 def test_a_lost_answer_to_a_sign_in_by_a_number(realm, proxy, lossy):
-    """One session at most."""
+    """The same request gets the one session."""
     number = new_number()
     user = realm.world.admin.call("put_user", realm.slug, phone=number)
     started, phone, _, code = coded(realm, number=number)
@@ -129,7 +129,7 @@ def test_a_lost_answer_to_a_sign_in_by_a_number(realm, proxy, lossy):
     proxy.lose("\0redeem_possession")
     first = client.token(form)
     assert proxy.armed == 0 and (first.status == 200 or is_unavailable(first)), first
-    assert error(client.token(form)) == "invalid_grant"
+    assert client.token(form).status == 200
     assert realm.srv.status(started).success == "true"
     assert int(realm.world.cluster.value(f"SELECT count(*) FROM postern.session WHERE user_id = '{user}'")) == 1
 
@@ -274,7 +274,8 @@ def test_while_postgresql_is_away_only_503_and_no_pass_is_lost(fragile_world, re
     for correlation in traffic.passed:
         assert realm.srv.call("/v3/unify-status", correlationId=correlation).success == "true"
     for asked in traffic.redeemed[-3:]:
-        assert error(poll(realm.app("api"), asked)) in ("invalid_grant", "expired_token")
+        answer = poll(realm.app("api"), asked)
+        assert answer.status == 200 or error(answer) in ("invalid_grant", "expired_token"), answer
     assert realm.world.cluster.value(
         "SELECT count(*) FROM (SELECT detail ->> 'correlation_id' FROM postern.audit_event WHERE event = 'possession_passed'"
         " GROUP BY 1 HAVING count(*) > 1) AS twice") == "0"
