@@ -100,8 +100,8 @@ def test_numbers_of_many_events_are_distinct_and_random(counted):
     key, client = keys(counted, realm)
     numbers = [int(row[0]) for start in range(0, EVENTS, 2_000) for row in counted.cluster.sql(f"""
         SELECT a.event_id FROM generate_series({start}, {start + 1999}) AS n, LATERAL postern.ask_approval(
-            {key}, gen_random_uuid(), {client}, 'user' || n || '@example.com', 'LOGIN', NULL, NULL,
-            sha256(n::text::bytea), true, false, NULL, '192.0.2.1', 300, NULL, '{{}}', '{{}}', '{{}}', '{{}}', '{{}}') AS a""")]
+            {key}, NULL, NULL, gen_random_uuid(), {client}, 'user' || n || '@example.com', 'LOGIN', NULL, NULL,
+            sha256(n::text::bytea), true, false, NULL, '192.0.2.1', 300, NULL) AS a""")]
     assert len(set(numbers)) == EVENTS and 0 < min(numbers) and max(numbers) < 2**31
     rising = sum(one < next_one for one, next_one in zip(numbers, numbers[1:]))
     assert 0.4 * EVENTS < rising < 0.6 * EVENTS
