@@ -76,6 +76,14 @@ let package = Package(
         .target(name: "CPhoneNumber", linkerSettings: [.linkedLibrary("phonenumber")]),
         // Domains in every script (UTS 46): Debian's tables, which libcurl brings along at run time.
         .systemLibrary(name: "CIDN2", pkgConfig: "libidn2", providers: [.apt(["libidn2-dev"])]),
+        // The client library, which apps get as a package of its own. Here the same sources are a part of `postern try`.
+        .systemLibrary(
+            name: "CLibCrypto", path: "clients/swift/Sources/CLibCrypto", pkgConfig: "libcrypto",
+            providers: [.apt(["libssl-dev"])]),
+        .target(
+            name: "PosternClient", dependencies: ["CLibCrypto"], path: "clients/swift/Sources/PosternClient",
+            exclude: ["PrivacyInfo.xcprivacy"],
+            swiftSettings: [.swiftLanguageMode(.v6), .enableUpcomingFeature("ExistentialAny")]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         // Base64, base32, hexadecimal, JSON, HTML, timestamps: texts of values, without I/O.
         .target(name: "Encoding", swiftSettings: settings + fuzzed),

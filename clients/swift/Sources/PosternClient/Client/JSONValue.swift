@@ -1,0 +1,113 @@
+import Foundation
+
+/// A JSON value (RFC 8259). Its description names its kind only: claims and members may be personal data.
+public enum JSONValue: Sendable, Hashable {
+    case null, bool(Bool), number(Double), string(String), array([JSONValue]), object([String: JSONValue])
+}
+
+extension JSONValue: Discreet {
+    /// The kind of the value.
+    public var shown: [(String, any Sendable)] {
+        switch self {
+        case .null: [("kind", "null")]
+        case .bool: [("kind", "bool")]
+        case .number: [("kind", "number")]
+        case .string: [("kind", "string")]
+        case .array: [("kind", "array")]
+        case .object: [("kind", "object")]
+        }
+    }
+}
+
+extension JSONValue: Codable {
+    /// Reads any JSON value.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            self = .null
+        } else if let value = try? container.decode(String.self) {
+            self = .string(value)
+        } else if let value = try? container.decode(Bool.self) {
+            self = .bool(value)
+        } else if let value = try? container.decode(Double.self) {
+            self = .number(value)
+        } else if let value = try? container.decode([String: JSONValue].self) {
+            self = .object(value)
+        } else {
+            self = .array(try container.decode([JSONValue].self))
+        }
+    }
+
+    /// Writes the value; a whole number without a fraction.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .null: try container.encodeNil()
+        case .bool(let value): try container.encode(value)
+        case .number(let value):
+            if let whole = Int64(exactly: value) { try container.encode(whole) } else { try container.encode(value) }
+        case .string(let value): try container.encode(value)
+        case .array(let values): try container.encode(values)
+        case .object(let members): try container.encode(members)
+        }
+    }
+}
+
+extension JSONValue {
+    /// Reads a JSON text; `nil` if it is none.
+    init?(_ data: Data) {
+        guard let value = try? JSONDecoder().decode(JSONValue.self, from: data) else { return nil }
+        self = value
+    }
+
+    /// The JSON text, members in order of their names.
+    var data: Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Only a number that is not finite has no JSON text, and the initializers make none.
+        return (try? encoder.encode(self)) ?? Data("null".utf8)
+    }
+
+    var string: String? { if case .string(let value) = self { value } else { nil } }
+    var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
+    var number: Double? { if case .number(let value) = self { value } else { nil } }
+    var array: [JSONValue]? { if case .array(let values) = self { values } else { nil } }
+    var object: [String: JSONValue]? { if case .object(let members) = self { members } else { nil } }
+
+    /// A whole number.
+    var integer: Int? { number.flatMap { Int(exactly: $0) } }
+
+    /// The strings of an array; `nil` if it is none, or has another kind of element.
+    var strings: [String]? {
+        guard let array else { return nil }
+        let strings = array.compactMap(\.string)
+        return strings.count == array.count ? strings : nil
+    }
+
+    /// A time in seconds since 1970 (RFC 7519: NumericDate).
+    var date: Date? { number.map { Date(timeIntervalSince1970: $0) } }
+
+    /// The member of an object, whatever the case of its letters; absent when it is null.
+    subscript(name: String) -> JSONValue? {
+        guard case .object(let members) = self else { return nil }
+        let value = members[name] ?? members.first { $0.key.lowercased() == name.lowercased() }?.value
+        return value == .null ? nil : value
+    }
+}
+
+extension JSONValue: ExpressibleByStringLiteral, ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral,
+    ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral
+{
+    /// A string.
+    public init(stringLiteral value: String) { self = .string(value) }
+    /// An object; of members with one name the last one counts.
+    public init(dictionaryLiteral elements: (String, JSONValue)...) {
+        self = .object(Dictionary(elements) { $1 })
+    }
+    /// An array.
+    public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+    /// A Boolean.
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+    /// A number.
+    public init(integerLiteral value: Int) { self = .number(Double(value)) }
+}
