@@ -55,40 +55,40 @@ extension JSONValue: Codable {
 
 extension JSONValue {
     /// Reads a JSON text; `nil` if it is none.
-    init?(_ data: Data) {
+    package init?(_ data: Data) {
         guard let value = try? JSONDecoder().decode(JSONValue.self, from: data) else { return nil }
         self = value
     }
 
     /// The JSON text, members in order of their names.
-    var data: Data {
+    package var data: Data {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // Only a number that is not finite has no JSON text, and the initializers make none.
         return (try? encoder.encode(self)) ?? Data("null".utf8)
     }
 
-    var string: String? { if case .string(let value) = self { value } else { nil } }
-    var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
-    var number: Double? { if case .number(let value) = self { value } else { nil } }
-    var array: [JSONValue]? { if case .array(let values) = self { values } else { nil } }
-    var object: [String: JSONValue]? { if case .object(let members) = self { members } else { nil } }
+    package var string: String? { if case .string(let value) = self { value } else { nil } }
+    package var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
+    package var number: Double? { if case .number(let value) = self { value } else { nil } }
+    package var array: [JSONValue]? { if case .array(let values) = self { values } else { nil } }
+    package var object: [String: JSONValue]? { if case .object(let members) = self { members } else { nil } }
 
     /// A whole number.
-    var integer: Int? { number.flatMap { Int(exactly: $0) } }
+    package var integer: Int? { number.flatMap { Int(exactly: $0) } }
 
     /// The strings of an array; `nil` if it is none, or has another kind of element.
-    var strings: [String]? {
+    package var strings: [String]? {
         guard let array else { return nil }
         let strings = array.compactMap(\.string)
         return strings.count == array.count ? strings : nil
     }
 
     /// A time in seconds since 1970 (RFC 7519: NumericDate).
-    var date: Date? { number.map { Date(timeIntervalSince1970: $0) } }
+    package var date: Date? { number.map { Date(timeIntervalSince1970: $0) } }
 
     /// The member of an object, whatever the case of its letters; absent when it is null.
-    subscript(name: String) -> JSONValue? {
+    package subscript(name: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         let value = members[name] ?? members.first { $0.key.lowercased() == name.lowercased() }?.value
         return value == .null ? nil : value

@@ -40,27 +40,18 @@
             bytes.withUnsafeBytes { BN_bin2bn($0.bindMemory(to: UInt8.self).baseAddress, Int32($0.count), nil) }
         }
 
+        /// From PKCS #8 (RFC 5208, RFC 5915): all such documents of P-256 begin alike.
         private static func key(_ secret: Data, _ point: Data) -> OpaquePointer? {
-            guard let number = number(secret), let builder = OSSL_PARAM_BLD_new() else { return nil }
-            defer {
-                BN_clear_free(number)
-                OSSL_PARAM_BLD_free(builder)
+            let document: [UInt8] =
+                [
+                    0x30, 0x81, 0x87, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02,
+                    0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07, 0x04, 0x6D, 0x30, 0x6B, 0x02,
+                    0x01, 0x01, 0x04, 0x20,
+                ] + Array(secret) + [0xA1, 0x44, 0x03, 0x42, 0x00, 0x04] + Array(point)
+            return document.withUnsafeBufferPointer { bytes in
+                var next = bytes.baseAddress
+                return d2i_AutoPrivateKey(nil, &next, bytes.count)
             }
-            let uncompressed = [0x04] + Array(point)
-            guard OSSL_PARAM_BLD_push_utf8_string(builder, OSSL_PKEY_PARAM_GROUP_NAME, "prime256v1", 0) == 1,
-                OSSL_PARAM_BLD_push_octet_string(builder, OSSL_PKEY_PARAM_PUB_KEY, uncompressed, uncompressed.count)
-                    == 1,
-                OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_PRIV_KEY, number) == 1,
-                let parameters = OSSL_PARAM_BLD_to_param(builder)
-            else { return nil }
-            defer { OSSL_PARAM_free(parameters) }
-            guard let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else { return nil }
-            defer { EVP_PKEY_CTX_free(context) }
-            var key: OpaquePointer?
-            guard EVP_PKEY_fromdata_init(context) == 1,
-                EVP_PKEY_fromdata(context, &key, libcrypto_key_pair, parameters) == 1
-            else { return nil }
-            return key
         }
 
         /// r and s of a DER signature (RFC 3279 §2.2.3).

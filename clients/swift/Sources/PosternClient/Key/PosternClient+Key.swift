@@ -10,7 +10,10 @@ extension PosternClient {
         guard proof != .none, proof == .device || configuration.key != .none || isBound else { return nil }
         guard let stored = document.key else {
             if isBound { throw try await loseKey(document) }
-            return try await open(makeKey(), in: document)
+            var document = document
+            let made = try await makeKey()
+            document.key = made
+            return try await open(made, in: document)
         }
         return try await open(stored, in: document)
     }

@@ -1,0 +1,135 @@
+"""The Swift client library at work: a program of `clients/swift` that does what a line of JSON says, in a process of its own."""
+
+import fcntl
+import itertools
+import json
+import os
+import queue
+import signal
+import subprocess
+import threading
+from concurrent.futures import Future
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from . import settings
+
+PACKAGE = settings.REPOSITORY / "clients/swift"
+
+
+class ClientError(Exception):
+    """What the library threw: `case` and the members of the `PosternError`."""
+
+    def __init__(self, error):
+        super().__init__(json.dumps(error))
+        self.error = error
+        self.case = error["case"]
+
+
+@cache
+def driver():
+    """The program, built when it is first asked for; `POSTERN_CLIENT_DRIVER` is one that is built already."""
+    if given := os.environ.get("POSTERN_CLIENT_DRIVER"):
+        return Path(given)
+    scratch = PACKAGE / ".build"
+    scratch.mkdir(exist_ok=True)
+    with open(scratch / "test.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = ["swift", "build", "--ignore-lock", "--package-path", PACKAGE, "--scratch-path", scratch, "--product", "ClientDriver"]
+        built = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if built.returncode:
+            pytest.fail(f"the Swift client does not build:\n{built.stdout[-4000:]}")
+    return scratch / "debug/ClientDriver"
+
+
+class SwiftClient:
+    """A process with one client. Commands run side by side; `events` has what it told by itself."""
+
+    def __init__(self, host, client_id, port, **configuration):
+        """`host` is the realm's; `port` where its node, or a proxy before it, listens on 127.0.0.1."""
+        self._numbers = itertools.count(1)
+        self._waiting = {}
+        self._lock = threading.Lock()
+        self.events = queue.Queue()
+        self.process = subprocess.Popen([driver()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        threading.Thread(target=self._read, daemon=True).start()
+        self.call("open", origin=f"https://{host}", client=client_id, base=f"http://127.0.0.1:{port}", **configuration)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *problem):
+        self.close()
+
+    def start(self, method, **arguments):
+        """Begins a command; a future of its result."""
+        future = Future()
+        with self._lock:
+            number = next(self._numbers)
+            self._waiting[number] = future
+            try:
+                self.process.stdin.write(json.dumps({"id": number, "method": method, "arguments": arguments}) + "\n")
+            except (BrokenPipeError, ValueError):
+                future.set_exception(EOFError("the client has ended"))
+        return future
+
+    def call(self, method, timeout=30, **arguments):
+        """The result of a command. Raises ClientError; EOFError when the process ended."""
+        return self.start(method, **arguments).result(timeout)
+
+    def fails(self, method, case, **arguments):
+        """The error of a command that must fail so."""
+        try:
+            result = self.call(method, **arguments)
+        except ClientError as error:
+            assert error.case == case, error
+            return error.error
+        raise AssertionError(f"{method} gave {result}")
+
+    def logged(self, kind):
+        """The events of a kind up to now."""
+        return [event["detail"] for event in list(self.events.queue) if event.get("kind") == kind]
+
+    def requests(self, path):
+        """How many requests were sent to a path up to now."""
+        return sum(detail["path"] == path for detail in self.logged("request"))
+
+    def wait_state(self, case, timeout=10):
+        """Reads events until the state is so."""
+        while True:
+            event = self.events.get(timeout=timeout)
+            if event["event"] == "state" and event["state"]["case"] == case:
+                return event["state"]
+
+    def kill(self):
+        """SIGKILL, as a phone ends an app."""
+        self._end(signal.SIGKILL)
+
+    def close(self):
+        """Ends it."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+            self.process.wait(10)
+        self.process.stdin.close()
+
+    def _read(self):
+        for line in self.process.stdout:
+            message = json.loads(line)
+            if "event" in message:
+                self.events.put(message)
+                continue
+            with self._lock:
+                future = self._waiting.pop(message["id"])
+            if "error" in message:
+                future.set_exception(ClientError(message["error"]))
+            else:
+                future.set_result(message["result"])
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        for future in waiting.values():
+            future.set_exception(EOFError("the client has ended"))

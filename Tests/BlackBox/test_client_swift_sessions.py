@@ -1,0 +1,78 @@
+"""The Swift client library against a server: sessions, refreshes, signing out."""
+
+import pytest
+
+from harness.swift_client import SwiftClient
+
+FULL = "openid offline_access profile email orders.read"
+
+
+@pytest.fixture
+def client(realm, tmp_path):
+    """A client of the library with a store of its own, signed out."""
+    with SwiftClient(realm.host, realm.client("app"), realm.world.node.port, directory=str(tmp_path / "state")) as made:
+        yield made
+
+
+def test_an_adopted_session_is_bound_to_the_key_of_the_library(client, app, email):
+    tokens = app.sign_in(email)
+    user = client.call("adopt", refreshToken=tokens["refresh_token"])
+    assert user["methods"] == ["otp"]
+    assert client.call("accessToken")["type"] == "DPoP"
+    assert client.call("state")["user"]["id"] == user["id"]
+    assert app.refresh(tokens["refresh_token"]).status == 400
+
+
+def test_a_session_survives_the_process(client, realm, app, email, tmp_path):
+    client.call("adopt", refreshToken=app.sign_in(email, FULL)["refresh_token"])
+    first = client.call("accessToken")
+    client.kill()
+    with SwiftClient(realm.host, realm.client("app"), realm.world.node.port, directory=str(tmp_path / "state")) as again:
+        assert again.call("accessToken") == first
+        assert again.call("accessToken", audience=["orders.read"])["scopes"] == ["orders.read"]
+
+
+def test_a_device_whose_clock_is_wrong_needs_one_nonce_only(realm, app, email, tmp_path):
+    for ahead in (600, -600, 3 * 365 * 86_400):
+        directory = str(tmp_path / f"state{ahead}")
+        where = (realm.host, realm.client("app"), realm.world.node.port)
+        with SwiftClient(*where, directory=directory, clock=ahead) as client:
+            client.call("adopt", refreshToken=app.sign_in(email, FULL)["refresh_token"])
+            assert len(client.logged("nonce")) == 1
+            assert client.requests("/connect/token") == 2
+            for scopes in (["orders.read"], ["email"], ["profile"]):
+                client.call("accessToken", audience=scopes)
+            assert client.requests("/connect/token") == 5
+        with SwiftClient(*where, directory=directory, clock=ahead) as client:
+            client.call("accessToken", audience=["openid", "email"])
+            assert client.logged("nonce") == []
+
+
+def test_signing_out_ends_the_session_at_the_server(client, app, api, email):
+    client.call("adopt", refreshToken=app.sign_in(email)["refresh_token"])
+    token = client.call("accessToken")["value"]
+    assert api.active(token)
+    client.call("signOut")
+    assert client.fails("accessToken", "signedOut")["reason"] == "byUser"
+    assert not api.active(token)
+
+
+def test_signing_out_everywhere_ends_every_session_of_the_user(client, app, email):
+    other = app.sign_in(email)
+    client.call("adopt", refreshToken=app.sign_in(email)["refresh_token"])
+    client.call("signOut", scope="everywhere")
+    assert client.call("state") == {"case": "signedOut", "reason": "byUser"}
+    assert app.refresh(other["refresh_token"]).status == 400
+
+
+def test_a_session_that_the_server_ended_ends_here(client, realm, app, email):
+    client.call("adopt", refreshToken=app.sign_in(email)["refresh_token"])
+    user = client.call("state")["user"]["id"]
+    realm.world.admin.call("sign_out_everywhere", realm.slug, user)
+    assert client.fails("accessToken", "signedOut", audience=["orders.read"])["reason"] == "ended"
+    assert client.call("state") == {"case": "signedOut", "reason": "ended"}
+
+
+def test_a_refused_refresh_token_is_not_adopted(client):
+    assert client.fails("adopt", "signedOut", refreshToken="prt_unknown")["reason"] == "ended"
+    assert client.call("state") == {"case": "signedOut", "reason": "never"}

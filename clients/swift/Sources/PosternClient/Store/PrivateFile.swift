@@ -1,0 +1,155 @@
+import Foundation
+
+/// A file of the user's own (mode 0600) in a folder of the user's own (0700). Its functions block.
+struct PrivateFile: Sendable {
+    /// A document has some kilobytes. What is larger is none.
+    private static let largest = 1 << 20
+
+    let directory: String
+    let name: String
+
+    var path: String { "\(directory)/\(name)" }
+
+    /// - Throws: ``PosternError/misuse(_:)`` for a link, another owner, or a mode that lets others in.
+    func read() throws -> Data? {
+        guard try checkDirectory() else { return nil }
+        let file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else {
+            if errno == ENOENT { return nil }
+            if errno == ELOOP { throw PosternError.misuse("\(path) is a symbolic link; it must be a file") }
+            throw failure()
+        }
+        defer { close(file) }
+        try check(file, path, isDirectory: false)
+        return try contents(file)
+    }
+
+    /// Replaces the file, and is durable when it returns. A process that ends in between leaves the old file or the new.
+    /// - Parameter condition: is asked right before the file is replaced.
+    /// - Returns: whether it was replaced.
+    func write(_ data: Data?, if condition: () throws -> Bool) throws -> Bool {
+        try makeDirectory()
+        let folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { throw failure() }
+        defer { close(folder) }
+        // One file beside for each process: this function runs on one queue.
+        let beside = "\(path).\(getpid()).new"
+        var isInPlace = false
+        defer { if !isInPlace { unlink(beside) } }
+        if let data { try fill(beside, data) }
+        lock(folder)
+        defer { flock(folder, LOCK_UN) }
+        guard try condition() else { return false }
+        if data != nil {
+            guard rename(beside, path) == 0 else { throw failure() }
+        } else {
+            guard unlink(path) == 0 || errno == ENOENT else { throw failure() }
+        }
+        isInPlace = true
+        guard fsync(folder) == 0 else { throw failure() }
+        sweep()
+        return true
+    }
+
+    /// Moves the file to `<name>.damaged`.
+    func setAside() throws {
+        guard rename(path, path + ".damaged") == 0 || errno == ENOENT else { throw failure() }
+    }
+
+    func openLock() throws -> FileLock {
+        try makeDirectory()
+        let file = open(path + ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw failure() }
+        return FileLock(descriptor: file)
+    }
+
+    private func contents(_ file: Int32) throws -> Data {
+        var data = Data()
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while data.count <= Self.largest {
+            let count = Foundation.read(file, &buffer, buffer.count)
+            if count == 0 { return data }
+            if count > 0 { data.append(contentsOf: buffer[..<count]) } else if errno != EINTR { throw failure() }
+        }
+        return data
+    }
+
+    private func fill(_ path: String, _ data: Data) throws {
+        unlink(path)
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw failure() }
+        defer { close(file) }
+        guard fchmod(file, 0o600) == 0 else { throw failure() }
+        var rest = data[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Foundation.write(file, $0.baseAddress, $0.count) }
+            if count > 0 { rest = rest.dropFirst(count) } else if errno != EINTR { throw failure() }
+        }
+        guard fsync(file) == 0 else { throw failure() }
+    }
+
+    /// Waits up to a second for the other processes that are replacing a file here, which takes them microseconds. One that
+    /// was stopped meanwhile is not waited for.
+    private func lock(_ folder: Int32) {
+        for _ in 0..<1_000 {
+            if flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK { return }
+            usleep(1_000)
+        }
+    }
+
+    /// Removes what processes left that ended while they wrote.
+    private func sweep() {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        for left in names where left.hasPrefix(name + ".") && left.hasSuffix(".new") {
+            let process = pid_t(left.dropFirst(name.count + 1).dropLast(4)) ?? 0
+            if process > 0, kill(process, 0) != 0, errno == ESRCH { unlink("\(directory)/\(left)") }
+        }
+    }
+
+    private func makeDirectory() throws {
+        if try checkDirectory() { return }
+        let parent = (directory as NSString).deletingLastPathComponent
+        try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+        guard mkdir(directory, 0o700) == 0 || errno == EEXIST else { throw failure() }
+        guard try checkDirectory() else { throw failure() }
+    }
+
+    /// - Returns: whether it is there.
+    private func checkDirectory() throws -> Bool {
+        let folder = open(directory, O_RDONLY | O_CLOEXEC)
+        guard folder >= 0 else {
+            if errno == ENOENT { return false }
+            throw failure()
+        }
+        defer { close(folder) }
+        try check(folder, directory, isDirectory: true)
+        return true
+    }
+
+    private func check(_ file: Int32, _ path: String, isDirectory: Bool) throws {
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw failure() }
+        guard status.st_mode & S_IFMT == (isDirectory ? S_IFDIR : S_IFREG) else {
+            throw PosternError.misuse("\(path) is not a \(isDirectory ? "folder" : "file")")
+        }
+        let mode = String(status.st_mode & 0o7777, radix: 8)
+        guard status.st_uid == geteuid() else {
+            throw PosternError.misuse("\(path) (mode \(mode)) belongs to user \(status.st_uid), not to this one")
+        }
+        guard status.st_mode & 0o077 == 0 else {
+            throw PosternError.misuse("\(path) has mode \(mode): chmod \(isDirectory ? "700" : "600") it")
+        }
+    }
+
+    private func failure() -> POSIXError { POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+}
+
+/// The lock that processes see. It ends with the process at the latest.
+struct FileLock: Sendable {
+    fileprivate let descriptor: Int32
+
+    /// - Returns: whether it is held now. A file system without locks counts as held.
+    func take() -> Bool { flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK }
+
+    func close() { _ = Foundation.close(descriptor) }
+}
