@@ -64,6 +64,8 @@ SELECT format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM genera
        'user_identifier', 'webhook_delivery', 'webhook_subject')
  GROUP BY c.oid \gexec
 RESET session_replication_role;
+-- The next number that is drawn is that of no row.
+SELECT setval(c.oid, :rows) FROM pg_class AS c WHERE c.relnamespace = 'postern'::regnamespace AND c.relkind = 'S' \g /dev/null
 CREATE FUNCTION public.crowded() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     NEW.id := md5(TG_ARGV[0])::uuid;

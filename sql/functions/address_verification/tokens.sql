@@ -39,9 +39,9 @@ BEGIN
        AND coalesce(p_resource <@ p.resource, true)
        AND (p.browser_session IS NULL
             OR EXISTS (SELECT FROM postern.browser_session AS b
-                         JOIN postern.user_account AS u ON u.realm_id = b.realm_id AND u.id = b.user_id
-                        WHERE b.realm_id = v_realm AND b.id = p.browser_session AND b.ended_at IS NULL AND u.enabled
-                          AND u.security_stamp = b.security_stamp))
+                        WHERE b.realm_id = v_realm AND b.id = p.browser_session AND b.ended_at IS NULL
+                          AND (SELECT u.enabled AND u.security_stamp = b.security_stamp
+                                 FROM postern.user_account AS u WHERE u.realm_id = v_realm AND u.id = b.user_id)))
        AND k.realm_id = v_realm AND k.id = v_client AND k.enabled AND p_caller.permission = ANY (k.permissions)
        AND r.id = v_realm AND r.enabled AND r.hosted_enabled
     RETURNING p.* INTO v_proof;

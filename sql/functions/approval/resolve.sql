@@ -12,11 +12,15 @@ COMMENT ON FUNCTION postern.lock_of_approvals IS
 CREATE OR REPLACE FUNCTION postern.hinted_user(p_realm uuid, p_hint text) RETURNS uuid
 LANGUAGE plpgsql STABLE
 AS $$
+DECLARE
+    -- A variable, whose collation is that of the column: under another one no index would serve.
+    v_key text := lower(p_hint COLLATE "C");
 BEGIN
     IF p_hint LIKE '%@%' OR p_hint LIKE '+%' THEN
-        RETURN (SELECT u.id FROM postern.user_identifier AS i
-                  JOIN postern.user_account AS u ON u.realm_id = p_realm AND u.id = i.user_id AND u.enabled
-                 WHERE i.realm_id = p_realm AND i.proven_key = lower(p_hint COLLATE "C"));
+        RETURN (SELECT u.id FROM postern.user_account AS u
+                 WHERE u.realm_id = p_realm AND u.enabled
+                   AND u.id = (SELECT i.user_id FROM postern.user_identifier AS i
+                                WHERE i.realm_id = p_realm AND i.proven_key = v_key));
     END IF;
     RETURN (SELECT u.id FROM postern.user_account AS u
              WHERE u.realm_id = p_realm AND u.id = postern.user_by_id(p_realm, p_hint) AND u.enabled);

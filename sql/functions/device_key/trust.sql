@@ -7,8 +7,8 @@ RETURNS SETOF postern.device_key
 LANGUAGE sql STABLE ROWS 1 SECURITY DEFINER SET search_path = pg_catalog, postern, pg_temp
 AS $$
     SELECT d.* FROM postern.device_key AS d
-      JOIN postern.user_account AS u ON u.realm_id = d.realm_id AND u.id = d.user_id AND u.enabled
      WHERE d.realm_id = p_realm AND d.thumbprint = p_thumbprint
+       AND (SELECT u.enabled FROM postern.user_account AS u WHERE u.realm_id = d.realm_id AND u.id = d.user_id)
 $$;
 COMMENT ON FUNCTION postern.device_by_key IS
     'The trusted device that holds a key; no row for other keys and while its user is disabled';
