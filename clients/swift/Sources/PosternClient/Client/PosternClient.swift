@@ -25,6 +25,11 @@ public actor PosternClient {
     var revoking: Task<Void, Never>?
     /// Whether the document had tokens to revoke when it was last seen.
     var mustRevoke = false
+    /// By the ids of their requests.
+    var polls: [String: Poll] = [:]
+    /// Requests whose link is being redeemed.
+    var opening: Set<String> = []
+    var inbox = SharedInbox()
 
     /// - Throws: ``PosternError/misuse(_:)`` for an origin that is no origin, or scopes without `openid`.
     public init(_ configuration: PosternConfiguration) throws {

@@ -57,6 +57,13 @@ extension PosternClient {
         }
     }
 
+    /// What the key states, as a JWS with the public key in its header (RFC 7515).
+    func sign(
+        _ type: String, _ claims: JSONValue, by key: any SigningKey, in document: Document
+    ) async throws -> String {
+        do { return try await key.sign(type: type, claims) } catch { throw try await keyFailure(error, document) }
+    }
+
     private func keyFailure(_ error: any Error, _ document: Document) async throws -> PosternError {
         if case KeyFailure.locked = error { return .unavailable(retryAfter: nil) }
         if error is CancellationError { return .cancelled }

@@ -174,7 +174,7 @@ private struct LoopbackServer {
         #if canImport(Darwin)
             let flags: Int32 = 0
         #else
-            let flags = Int32(MSG_NOSIGNAL.rawValue)
+            let flags = Int32(MSG_NOSIGNAL)
         #endif
         let bytes = Array(answer.utf8)
         _ = send(descriptor, bytes, bytes.count, flags)

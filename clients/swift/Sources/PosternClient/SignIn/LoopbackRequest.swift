@@ -9,7 +9,9 @@ struct LoopbackRequest {
     init?(_ head: Data) {
         let lines = String(decoding: head, as: UTF8.self).components(separatedBy: "\r\n")
         let words = (lines.first ?? "").split(separator: " ", omittingEmptySubsequences: false)
-        guard words.count == 3, words[0] == "GET", words[1].hasPrefix("/"), words[2].hasPrefix("HTTP/1.") else { return nil }
+        guard words.count == 3, words[0] == "GET", words[1].hasPrefix("/"), words[2].hasPrefix("HTTP/1.") else {
+            return nil
+        }
         target = String(words[1])
         let hosts = lines.dropFirst().filter { $0.lowercased().hasPrefix("host:") }
         host = hosts.count == 1 ? hosts[0].dropFirst(5).trimmingCharacters(in: .whitespaces) : nil

@@ -65,7 +65,8 @@ struct PageRequest: Sendable {
         func path(_ parts: URLComponents) -> String {
             parts.host != nil && parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
         }
-        return parts.scheme?.lowercased() == own.scheme?.lowercased() && parts.host?.lowercased() == own.host?.lowercased()
+        return parts.scheme?.lowercased() == own.scheme?.lowercased()
+            && parts.host?.lowercased() == own.host?.lowercased()
             && parts.port == own.port && path(parts) == path(own)
     }
 

@@ -45,12 +45,14 @@ extension PosternClient {
     ) async throws -> User {
         let pending = try await typed(code, for: request, [.code, .registration])
         let form = [("grant_type", GrantType.code), ("auth_session", pending.handle), ("otp_code", code), scopeField]
-        let answer = try await token(form + [secondFactor?.field].compactMap { $0 } + demand.form, as: .code, repeats: .whileLost)
+        let answer = try await token(
+            form + [secondFactor?.field].compactMap { $0 } + demand.form, as: .code, repeats: .whileLost)
         return try await establish(answer, finishing: pending.id, subject: demand.subject)
     }
 
     /// The request that a typed code is for.
-    func typed(_ code: String, for request: CodeRequest, _ kinds: [PendingRequest.Kind]) async throws -> PendingRequest {
+    func typed(_ code: String, for request: CodeRequest, _ kinds: [PendingRequest.Kind]) async throws -> PendingRequest
+    {
         guard !code.allSatisfy(\.isWhitespace) else { throw PosternError.misuse("the code is empty") }
         // Without a handle the code is one of a request that is over.
         guard let pending = try await pendingRequest(request.id) else { throw PosternError.wrongCode }

@@ -14,7 +14,8 @@ extension PosternClient {
             throw PosternError.misuse("set redirectURI of the configuration, as it is registered for the client")
         }
         let issuer = try await issuer()
-        let request = PageRequest(redirect: try await PosternError.ofDialog { try await browser.redirect(for: registered) })
+        let request = PageRequest(
+            redirect: try await PosternError.ofDialog { try await browser.redirect(for: registered) })
         let document = try await document()
         let page = request.url(
             at: origin, clientID: configuration.clientID, scopes: configuration.scopes,

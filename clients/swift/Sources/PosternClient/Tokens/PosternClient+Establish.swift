@@ -52,7 +52,7 @@ extension PosternClient {
     private func store(
         _ answer: TokenAnswer, _ idToken: IDToken, audience: Audience, scopes: [String], finishing pending: String?
     ) async throws {
-        let bound = answer.token.type == .dpop ? try await key(for: .session, in: document())?.thumbprint : nil
+        let bound = answer.token.type == .dpop ? try await key(for: .device, in: document())?.thumbprint : nil
         let session = StoredSession(
             idToken: idToken.text, refreshToken: answer.refreshToken, scopes: scopes, key: bound)
         let audience = audience.served(by: scopes)
