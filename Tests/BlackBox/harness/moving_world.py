@@ -10,9 +10,14 @@ from .world import World
 class MovingWorld(World):
     """One clock for the node and the database; `travel` moves it. An app's clock is this one, unless the app has its own."""
 
+    #: What the clock says when the world opens; None: what it says here.
+    begins = None
+
     def open(self):
         """Brings everything up under the clock."""
         self.shift = Shift.made(self.cluster.root)
+        if self.begins is not None:
+            self.shift.pass_by(self.begins - int(self.shift.now()))
         self.cluster.environment = self.shift.environment
         self._environment.update(self.shift.environment)
         return super().open()

@@ -1,0 +1,4 @@
+"""Where the vectors take place."""
+
+HOST = "auth.vectors.example"
+ORIGIN = f"https://{HOST}"
