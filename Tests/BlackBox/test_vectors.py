@@ -6,6 +6,7 @@
 import hashlib
 import json
 import os
+import re
 
 import pytest
 
@@ -13,7 +14,9 @@ from harness.dpop_places import Refresh, Userinfo
 from harness.moving_world import MovingWorld
 from harness.settings import REPOSITORY
 from vectors import errors, files, proofs
+from vectors.client import Client
 from vectors.made import KINDS
+from vectors.stage import Stage
 from vectors.urls import HOST
 
 #: Set by `scripts/vectors --write`.
@@ -81,6 +84,46 @@ def test_a_changed_text_is_named_with_both_texts(monkeypatch):
     assert '- "text": "Passkey verification failed."' in told and '+ "text": "The passkey was refused."' in told, told
 
 
+# -- what a client does --------------------------------------------------------------------------------
+
+PLAYED = [(kind, case) for kind in ("refresh", "sign-in") for case in KINDS[kind].document()["cases"]]
+
+
+@pytest.mark.parametrize("kind, case", [pytest.param(kind, case, id=f"{kind}-{case['name']}") for kind, case in PLAYED])
+def test_the_reference_client_does_what_the_case_says(kind, case):
+    """Each step, and nothing besides."""
+    Stage(KINDS[kind].document(), case, Client).play()
+
+
+def altered(steps):
+    """The steps with one thing that is not so, in each way that there is."""
+    for number, step in enumerate(steps):
+        before, after = steps[:number], steps[number + 1:]
+        if "request" in step:
+            yield [*before, {"request": {**step["request"], "method": "PUT"}}, *after]
+            yield [*before, *after]
+        elif "token" in step:
+            yield [*before, {**step, "token": "vector-access-99"}, *after]
+        elif "error" in step:
+            yield [*before, {**step, "error": "other"}, *after]
+        elif "state" in step:
+            yield [*before, {"state": "signedIn:nobody"}, *after]
+        elif "refresh" in step.get("store", {}):
+            yield [*before, {"store": {"refresh": "vector-refresh-99"}}, *after]
+
+
+@pytest.mark.parametrize("kind", ["refresh", "sign-in"])
+def test_an_altered_case_is_red_and_named(kind):
+    """Every expectation counts."""
+    file, tried = KINDS[kind].document(), 0
+    for case in file["cases"]:
+        for steps in altered(case["steps"]):
+            tried += 1
+            with pytest.raises(AssertionError, match=re.escape(case["name"])):
+                Stage(file, {**case, "steps": steps}, Client).play()
+    assert tried > 3 * len(file["cases"])
+
+
 # -- proofs ------------------------------------------------------------------------------------------
 
 
@@ -106,11 +149,13 @@ def _realm(world):
 
 def test_the_server_says_to_each_proof_what_its_case_says(world, realm):
     """At a server whose clock is the cases'. `ath` names a token of this server: the proof is made anew, like the case's but for that."""
-    world.shift.pass_by(proofs.NOW - int(world.shift.now()))
     places = {proofs.TOKEN_ENDPOINT: Refresh(realm), proofs.USERINFO: Userinfo(realm)}
     cases = {case["name"]: case for case in kept("proofs")["cases"]}
     for place in places.values():
         place.app.clock = world.shift.now
+    for case in proofs.judged():
+        places[case.request].request(case.key)  # Signs in, so that the cases come soon after one another.
+    world.shift.pass_by(proofs.NOW - int(world.shift.now()))
     for case in proofs.judged():
         place, token = places[case.request], None
         if case.token is None:

@@ -65,21 +65,21 @@ def _page(fields):
     return {"code": code} if code else {"error": error}
 
 
-_LINK = f"{ORIGIN}/magic-login?userId={_USER}&token={_TOKEN}"
+LINK = f"{ORIGIN}/magic-login?userId={_USER}&token={_TOKEN}"
 _ISS = urllib.parse.quote(ISSUER, safe="")
 _PAGE = f"{REDIRECT}?code=vector-code-1&state={STATE}&iss={_ISS}"
 _DONE = f"{PROVEN}&asc=false&authId={_AUTH}&pc=vector-pc-1"
 URLS = {
-    "a magic link": _LINK, "on the issuer's host": _LINK.replace(ORIGIN, ISSUER), "parameters the other way round": f"{ORIGIN}/magic-login?token={_TOKEN}&userId={_USER}",
-    "an unknown parameter beside": _LINK + "&utm_source=mail", "a fragment behind": _LINK + "#top", "host and scheme in upper case": _LINK.replace(ORIGIN, f"HTTPS://{HOST.upper()}"),
-    "the preset port": _LINK.replace(HOST, HOST + ":443"), "a dot behind the host": _LINK.replace(HOST, HOST + "."), "an escaped token": _LINK.replace("vector-link", "vector%2Dlink"),
-    "userId twice": _LINK + f"&userId={_USER}", "token twice": _LINK + "&token=vector-link-2", "without userId": f"{ORIGIN}/magic-login?token={_TOKEN}",
+    "a magic link": LINK, "on the issuer's host": LINK.replace(ORIGIN, ISSUER), "parameters the other way round": f"{ORIGIN}/magic-login?token={_TOKEN}&userId={_USER}",
+    "an unknown parameter beside": LINK + "&utm_source=mail", "a fragment behind": LINK + "#top", "host and scheme in upper case": LINK.replace(ORIGIN, f"HTTPS://{HOST.upper()}"),
+    "the preset port": LINK.replace(HOST, HOST + ":443"), "a dot behind the host": LINK.replace(HOST, HOST + "."), "an escaped token": LINK.replace("vector-link", "vector%2Dlink"),
+    "userId twice": LINK + f"&userId={_USER}", "token twice": LINK + "&token=vector-link-2", "without userId": f"{ORIGIN}/magic-login?token={_TOKEN}",
     "without token": f"{ORIGIN}/magic-login?userId={_USER}", "an empty token": f"{ORIGIN}/magic-login?userId={_USER}&token=", "without a query": f"{ORIGIN}/magic-login",
-    "a longer path": _LINK.replace("magic-login", "magic-login/x"), "a slash behind the path": _LINK.replace("magic-login", "magic-login/"),
-    "the path in upper case": _LINK.replace("magic-login", "Magic-Login"), "another path": _LINK.replace("magic-login", "sign-in"), "another host": _LINK.replace(ORIGIN, OTHER),
-    "the host as a part of another": _LINK.replace(HOST, HOST + ".evil.example"), "a host before": _LINK.replace("https://", "https://x."),
-    "http": _LINK.replace("https", "http", 1), "a scheme of an app": _LINK.replace("https", "vectors", 1), "the host as user information": _LINK.replace(HOST, HOST + "@evil.example"),
-    "user information": _LINK.replace("https://", "https://ada@"), "parameters in the fragment": _LINK.replace("?", "#"), "no URL": "magic-login?userId=x&token=y",
+    "a longer path": LINK.replace("magic-login", "magic-login/x"), "a slash behind the path": LINK.replace("magic-login", "magic-login/"),
+    "the path in upper case": LINK.replace("magic-login", "Magic-Login"), "another path": LINK.replace("magic-login", "sign-in"), "another host": LINK.replace(ORIGIN, OTHER),
+    "the host as a part of another": LINK.replace(HOST, HOST + ".evil.example"), "a host before": LINK.replace("https://", "https://x."),
+    "http": LINK.replace("https", "http", 1), "a scheme of an app": LINK.replace("https", "vectors", 1), "the host as user information": LINK.replace(HOST, HOST + "@evil.example"),
+    "user information": LINK.replace("https://", "https://ada@"), "parameters in the fragment": LINK.replace("?", "#"), "no URL": "magic-login?userId=x&token=y",
     "the return of a page": _PAGE, "an error of a page": f"{REDIRECT}?error=access_denied&error_description=The+user+refused.&state={STATE}&iss={_ISS}",
     "an unknown parameter beside a code": _PAGE + "&session_state=x", "another state": _PAGE.replace(STATE, "vector-state-2"), "without state": _PAGE.replace(f"&state={STATE}", ""),
     "another issuer": _PAGE.replace(_ISS, urllib.parse.quote(OTHER, safe="")), "without iss": _PAGE.replace(f"&iss={_ISS}", ""), "code twice": _PAGE + "&code=vector-code-2",

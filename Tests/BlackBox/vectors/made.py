@@ -1,5 +1,5 @@
 """Every file of docs/vectors that is made without a server, by its kind."""
 
-from . import challenges, errors, links, proofs
+from . import challenges, errors, links, proofs, refresh, sign_in
 
-KINDS = {"proofs": proofs, "errors": errors, "links": links, "challenges": challenges}
+KINDS = {"proofs": proofs, "refresh": refresh, "sign-in": sign_in, "errors": errors, "links": links, "challenges": challenges}
