@@ -4,7 +4,7 @@ import Foundation
 struct Broadcaster {
     private static let mostUnread = 64
     private(set) var last: SessionState?
-    private var readers: [UUID: AsyncStream<SessionState>.Continuation] = [:]
+    private(set) var readers: [UUID: AsyncStream<SessionState>.Continuation] = [:]
 
     static func stream() -> (AsyncStream<SessionState>, AsyncStream<SessionState>.Continuation) {
         AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(mostUnread))

@@ -84,14 +84,19 @@ public actor PosternClient {
         broadcaster.add(reader, id)
     }
 
+    /// How many read ``states``.
+    var readers: Int { broadcaster.readers.count }
+
     private func stopTelling(_ id: UUID) { broadcaster.remove(id) }
 
     func publish(_ state: SessionState) {
+        let isFirst = broadcaster.last == nil
         guard broadcaster.publish(state) else { return }
         switch state {
-        case .signedIn: log("signed_in")
-        case .signedOut(let reason): log("signed_out", ["reason": reason.rawValue])
+        case .signedIn where !isFirst: log("signed_in")
+        case .signedOut(let reason) where !isFirst: log("signed_out", ["reason": reason.rawValue])
         case .locked: log("store_locked")
+        case .signedIn, .signedOut: break
         }
     }
 
