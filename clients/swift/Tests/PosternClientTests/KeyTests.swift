@@ -60,7 +60,9 @@ struct KeyTests {
     }
 
     @Test(arguments: [(["DPoP-Nonce": "n1"], 2), ([:], 1), (["DPoP-Nonce": "n1, n2"], 1)])
-    func `a server that asks for a nonce without end is unavailable`(fields: [String: String], requests: Int) async throws {
+    func `a server that asks for a nonce without end is unavailable`(fields: [String: String], requests: Int)
+        async throws
+    {
         let client = try world.client()
         let fate = FakeServer.Fate.answer(400, ["error": "use_dpop_nonce"], fields)
         await world.server.next(fate, fate, fate)
@@ -120,25 +122,27 @@ struct KeyTests {
     @Test func `no two proofs are alike`() async throws {
         let key = try SoftwareKey()
         var identifiers = Set<String>()
-        for _ in 0..<1000 {
+        for _ in 0..<200 {
             let proof = try await Proof.make(
                 key, method: "POST", url: "https://id.example/connect/token?x=1#y", token: "t", nonce: nil,
                 at: Date(timeIntervalSince1970: 1.9))
-            let claims = try #require(Base64URL.decode(String(proof.split(separator: ".")[1])).flatMap { JSONValue($0) })
+            let claims = try #require(
+                Base64URL.decode(String(proof.split(separator: ".")[1])).flatMap { JSONValue($0) })
             #expect(claims["htu"] == "https://id.example/connect/token")
             #expect(claims["iat"] == 1)
             #expect(claims["ath"] == .string(Base64URL.encode(Digest.sha256(Data("t".utf8)))))
             identifiers.insert(try #require(claims["jti"]?.string))
         }
-        #expect(identifiers.count == 1000)
+        #expect(identifiers.count == 200)
     }
 
     @Test func `a key is what RFC 7638 and RFC 6979 know it by`() async throws {
         // The key of RFC 6979, A.2.5.
         let secret = try #require(Data(hex: "C9AFA9D845BA75166B5C215767B1D6934E50C3DB36E89B127B8A622B120F6721"))
         let key = try SoftwareKey(secret)
-        #expect(key.jwk["x"] == "YP7UuiVwM6VG7WgdVZAqs-ib15dNd6-aG5oFh3Yt7ss"
-            || key.point.prefix(4) == Data(hex: "60FED4BA"))
+        #expect(
+            key.jwk["x"] == "YP7UuiVwM6VG7WgdVZAqs-ib15dNd6-aG5oFh3Yt7ss"
+                || key.point.prefix(4) == Data(hex: "60FED4BA"))
         #expect(try await key.signature(of: Data("sample".utf8)).count == 64)
         #expect(throws: KeyFailure.self) { try SoftwareKey(Data(count: 32)) }
         #expect(throws: KeyFailure.self) { try SoftwareKey(Data(repeating: 0xFF, count: 32)) }
@@ -176,7 +180,9 @@ extension Data {
     init?(hex: String) {
         let digits = Array(hex)
         guard digits.count % 2 == 0 else { return nil }
-        let bytes = stride(from: 0, to: digits.count, by: 2).compactMap { UInt8(String(digits[$0..<$0 + 2]), radix: 16) }
+        let bytes = stride(from: 0, to: digits.count, by: 2).compactMap {
+            UInt8(String(digits[$0..<$0 + 2]), radix: 16)
+        }
         guard bytes.count * 2 == digits.count else { return nil }
         self.init(bytes)
     }

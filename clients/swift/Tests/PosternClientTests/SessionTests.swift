@@ -57,7 +57,8 @@ struct SessionTests {
         #expect(try await client.document().session?.refreshToken == "S.1")
         await client.revoking?.value
         #expect(await world.server.revoked == (isRefused ? ["R.1"] : ["R.1", "R.2"]))
-        #expect(await states.value.map { if case .signedIn(let user) = $0 { user.id } else { "" } } == ["mike", "", "nora"])
+        #expect(
+            await states.value.map { if case .signedIn(let user) = $0 { user.id } else { "" } } == ["mike", "", "nora"])
     }
 
     @Test func `a sign-in over a session revokes the former one`() async throws {
@@ -89,7 +90,8 @@ struct SessionTests {
 
     @Test(arguments: ["nonce", "client", "issuer"])
     func `an ID token of something else is refused`(what: String) async throws {
-        let client = try world.client(clientID: what == "client" ? "other" : "app",
+        let client = try world.client(
+            clientID: what == "client" ? "other" : "app",
             origin: what == "issuer" ? "https://elsewhere.example" : FakeServer.origin)
         if what == "issuer" { await world.server.next(.answer(200, ["issuer": "https://elsewhere.example"])) }
         await world.server.add("S", FakeServer.Family(user: "nora"))
@@ -119,8 +121,10 @@ struct SessionTests {
         #expect(await world.server.seen.map { $0.form["scope"] } == ["openid", "openid"])
     }
 
-    @Test(arguments: [("invalid_grant", PosternError.signedOut(.ended)),
-        ("invalid_scope", .refused(code: "invalid_scope", description: nil, status: 400))])
+    @Test(arguments: [
+        ("invalid_grant", PosternError.signedOut(.ended)),
+        ("invalid_scope", .refused(code: "invalid_scope", description: nil, status: 400)),
+    ])
     func `a token that is refused is not adopted`(code: String, error: PosternError) async throws {
         let client = try world.client()
         await world.server.next(.answer(400, ["error": .string(code)]))
@@ -133,7 +137,10 @@ struct SessionTests {
         #expect(throws: PosternError.self) { try world.client(origin: origin) }
     }
 
-    @Test(arguments: ["http://localhost:8080", "http://acme.localhost:8080", "http://127.0.0.1:1", "http://[::1]:1", "https://ID.example:443/"])
+    @Test(arguments: [
+        "http://localhost:8080", "http://acme.localhost:8080", "http://127.0.0.1:1", "http://[::1]:1",
+        "https://ID.example:443/",
+    ])
     func `an origin may be of this device`(origin: String) throws {
         _ = try world.client(origin: origin)
     }
@@ -146,16 +153,16 @@ struct SessionTests {
         let client = try world.client()
         let idle = client.states
         let readers = (0..<9).map { _ in
-            Task { await client.states.prefix(201).reduce(into: [SessionState]()) { $0.append($1) } }
+            Task { await client.states.prefix(101).reduce(into: [SessionState]()) { $0.append($1) } }
         }
         while await client.readers < 10 { await Task.yield() }
-        for number in 0..<100 {
+        for number in 0..<50 {
             try await world.signIn(client, family: "F\(number)", user: "user\(number)")
             try await client.signOut()
             // A reader has room for sixty-four changes.
             if number % 20 == 19 { try await Task.sleep(for: .milliseconds(20)) }
         }
-        let expected = (0..<100).flatMap { ["user\($0)", "byUser"] }
+        let expected = (0..<50).flatMap { ["user\($0)", "byUser"] }
         for reader in readers {
             let seen = await reader.value.dropFirst().map { state in
                 switch state {

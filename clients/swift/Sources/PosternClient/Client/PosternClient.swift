@@ -6,8 +6,8 @@ import Foundation
 /// nothing: a session ends here only when the user signs out, when the server says that it has ended, when it has run out
 /// without a refresh token, or when its key is gone.
 public actor PosternClient {
-    let configuration: PosternConfiguration
-    let surroundings: Surroundings
+    nonisolated let configuration: PosternConfiguration
+    nonisolated let surroundings: Surroundings
     /// Without a trailing slash.
     nonisolated let origin: String
     nonisolated let store: any SessionStore

@@ -103,7 +103,8 @@ actor FakeServer: Transport {
     ) throws -> (Data, HTTPURLResponse) {
         let url = request.url ?? URL(fileURLWithPath: "/")
         let fields = ["Date": httpDate(time.now + ahead)].merging(fields) { $1 }
-        guard let response = HTTPURLResponse(url: url, statusCode: status, httpVersion: nil, headerFields: fields) else {
+        guard let response = HTTPURLResponse(url: url, statusCode: status, httpVersion: nil, headerFields: fields)
+        else {
             throw URLError(.badServerResponse)
         }
         return (body ?? json?.data ?? Data(), response)

@@ -17,7 +17,8 @@ struct World: Sendable {
 
     func client(
         _ store: any SessionStore = MemoryStore(), key: KeyPolicy = .software,
-        scopes: [String] = ["openid", "offline_access", "orders.read"], keys: (any Keys)? = nil, clientID: String = "app",
+        scopes: [String] = ["openid", "offline_access", "orders.read"], keys: (any Keys)? = nil,
+        clientID: String = "app",
         origin: String = FakeServer.origin
     ) throws -> PosternClient {
         let url = try #require(URL(string: origin))
@@ -34,7 +35,8 @@ struct World: Sendable {
 
     /// A client that is signed in as a user, by a family of this name.
     func signedIn(
-        _ store: any SessionStore = MemoryStore(), family: String = "R", user: String = "mike", key: KeyPolicy = .software,
+        _ store: any SessionStore = MemoryStore(), family: String = "R", user: String = "mike",
+        key: KeyPolicy = .software,
         scopes: [String] = ["openid", "offline_access", "orders.read"], keys: (any Keys)? = nil
     ) async throws -> PosternClient {
         let client = try client(store, key: key, scopes: scopes, keys: keys)
@@ -101,7 +103,8 @@ actor FaultyStore: SessionStore {
 }
 
 /// Expects that a call throws this error.
-func expect<T>(_ error: PosternError, _ body: () async throws -> T, _ location: SourceLocation = #_sourceLocation) async {
+func expect<T>(_ error: PosternError, _ body: () async throws -> T, _ location: SourceLocation = #_sourceLocation) async
+{
     do {
         _ = try await body()
         Issue.record("threw nothing in place of \(error)", sourceLocation: location)
