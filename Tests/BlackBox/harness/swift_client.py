@@ -53,6 +53,8 @@ class SwiftClient:
         self._waiting = {}
         self._lock = threading.Lock()
         self.events = queue.Queue()
+        #: What dialogs and browsers ask the person, to a function that answers; None gives up.
+        self.person = {}
         self.process = subprocess.Popen([driver()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
         threading.Thread(target=self._read, daemon=True).start()
         self.call("open", origin=f"https://{host}", client=client_id, base=f"http://127.0.0.1:{port}", **configuration)
@@ -103,6 +105,13 @@ class SwiftClient:
             if event["event"] == "state" and event["state"]["case"] == case:
                 return event["state"]
 
+    def event(self, name, timeout=10):
+        """Reads events until one of this name."""
+        while True:
+            event = self.events.get(timeout=timeout)
+            if event["event"] == name:
+                return event
+
     def kill(self):
         """SIGKILL, as a phone ends an app."""
         self._end(signal.SIGKILL)
@@ -117,9 +126,16 @@ class SwiftClient:
             self.process.wait(10)
         self.process.stdin.close()
 
+    def _answer(self, question):
+        answer = self.person.get(question["what"], lambda _: None)(question["value"])
+        self.start("answer", number=question["number"], value=answer)
+
     def _read(self):
         for line in self.process.stdout:
             message = json.loads(line)
+            if message.get("event") == "ask":
+                threading.Thread(target=self._answer, args=(message,), daemon=True).start()
+                continue
             if "event" in message:
                 self.events.put(message)
                 continue

@@ -36,7 +36,9 @@ struct Driver {
 
 /// The client that `open` made, and what it is asked to do.
 actor Session {
-    private static let commands: [String: Command] = tokenCommands
+    private static let commands = [tokenCommands, signInCommands, accountCommands, deviceCommands].reduce(into: [:]) {
+        $0.merge($1) { $1 }
+    }
     private let output: Output
     private var client: PosternClient?
 
@@ -54,11 +56,11 @@ actor Session {
 
 /// Prints whole lines, whoever prints.
 struct Output: Sendable {
-    private let queue = DispatchQueue(label: "output")
+    private static let queue = DispatchQueue(label: "output")
 
     func print(_ value: JSONValue) {
         let line = value.data + Data("\n".utf8)
-        queue.sync { FileHandle.standardOutput.write(line) }
+        Self.queue.sync { FileHandle.standardOutput.write(line) }
     }
 }
 

@@ -85,11 +85,11 @@ public actor PossessionCheck {
         return status
     }
 
-    /// Waits until the check has come further: to ``Step/linked``, or to its end. Returns at once when it is over.
+    /// Waits until the check has passed or failed: here, where the link is opened, or at the backend.
+    /// - Throws: ``PosternError/unavailable(retryAfter:)`` when it has run out without an answer.
     public func wait() async throws -> Status {
-        let known = status.step
         var pauses = Pauses()
-        while status.step == known, !status.step.isOver {
+        while !status.step.isOver {
             do {
                 _ = try await call("result", ["wait": 25])
                 pauses = Pauses()

@@ -60,7 +60,8 @@ extension PosternClient {
             }
             let outcome = await pollOnce(id, poll.secondFactor)
             // Only now: the next poll arrives later than this one's answer, whatever the network does.
-            polls[id]?.due = surroundings.uptime() + max(outcome.pause, polls[id]?.interval ?? 0)
+            let interval = polls[id]?.interval ?? poll.interval
+            polls[id]?.due = surroundings.uptime() + max(outcome.pause, interval)
             guard !Task.isCancelled else { return }
             if let result = outcome.result { return end(poll: id, result) }
         }
@@ -79,7 +80,8 @@ extension PosternClient {
             } catch PosternError.refused("authorization_pending", _, _) {
                 return (nil, 0)
             } catch PosternError.refused("slow_down", _, _) {
-                polls[id]?.interval = min((polls[id]?.interval ?? 5) + 5, 60)
+                let longer = min((polls[id]?.interval ?? request.interval) + 5, 60)
+                polls[id]?.interval = longer
                 return (nil, 0)
             } catch PosternError.unavailable(let pause) where goesOn(request, pause) {
                 return (nil, pause ?? 0)

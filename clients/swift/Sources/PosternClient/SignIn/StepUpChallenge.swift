@@ -22,7 +22,7 @@ public struct StepUpChallenge: Sendable, Hashable {
         maxAge = challenge.parameters["max_age"].flatMap(Self.seconds)
     }
 
-    init(levels: [String], maxAge: Int?) {
+    package init(levels: [String], maxAge: Int?) {
         self.levels = levels
         self.maxAge = maxAge
     }
