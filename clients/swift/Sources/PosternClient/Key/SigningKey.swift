@@ -27,7 +27,7 @@ protocol Keys: Sendable {
 /// The keys of this platform.
 struct PlatformKeys: Keys {
     func make(_ policy: KeyPolicy) async throws -> StoredKey {
-        #if canImport(CryptoKit)
+        #if canImport(CryptoKit) && canImport(Security)
             if policy == .automatic, EnclaveKey.isAvailable { return try await EnclaveKey.make() }
         #endif
         return StoredKey(.software, try SoftwareKey().value)
@@ -37,7 +37,7 @@ struct PlatformKeys: Keys {
         switch stored.kind {
         case .software: return try SoftwareKey(stored.value)
         case .enclave:
-            #if canImport(CryptoKit)
+            #if canImport(CryptoKit) && canImport(Security)
                 return try await EnclaveKey.open(stored.value)
             #else
                 throw KeyFailure.lost
