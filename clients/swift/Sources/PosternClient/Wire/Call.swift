@@ -54,8 +54,10 @@ struct Call: Sendable {
     /// may be tried.
     var mayFollowUsedProof: Bool { method != "POST" || path == Path.token }
 
-    /// The path as a log may show it.
-    var visiblePath: String { String(path.prefix { $0 != "?" }) }
+    /// The path as a log may show it: without query, and without the code that a device shows.
+    var visiblePath: String {
+        path.hasPrefix("/connect/device/") ? "/connect/device/…" : String(path.prefix { $0 != "?" })
+    }
 }
 
 /// Paths of the server that more than one part of the library calls.
