@@ -154,7 +154,7 @@ case("three answers are lost, the confirming one among them", link_for(), WAITS,
      answer("lost"), {"pause": [0, 9]}, polls(), answer(new(at=20)), GOT)
 case("503 and 429 do not end the polls", link_for(), WAITS, AT_FIRST, polls(), answer(busy(1)), {"pause": [0, 9]}, polls(), answer(busy(1, 429)), {"pause": [0, 9]}, polls(),
      answer(new(at=20)), GOT)
-case("the device sleeps two minutes: it polls at once", link_for(), WAITS, AT_FIRST, polls(), answer(PENDING), {"pass": 120}, polls(), answer(new(at=125)), GOT)
+case("the device sleeps two minutes: it polls at once", link_for(), WAITS, AT_FIRST, polls(), answer(PENDING), {**THEN, "passes": 120}, polls(), answer(new(at=125)), GOT)
 case("two callers share the polls", link_for(), WAITS, call("x", "wait", of="l"), AT_FIRST, polls(), answer(PENDING), THEN, polls(), answer(new(at=10)), {"result": "x", "user": "vector-user-1"},
      GOT)
 case("a second factor: wait again with it", link_for(), WAITS, AT_FIRST, polls(), answer(SECOND), fails("w", "secondFactorNeeded"), call("x", "wait", of="l", totp="111111"),

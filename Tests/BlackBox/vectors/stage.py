@@ -201,14 +201,14 @@ class Stage:
         else:
             signal.set(answer)
 
-    def do_pause(self, bounds, maybe=False):
-        """The client waits that long before it goes on."""
+    def do_pause(self, bounds, maybe=False, passes=None):
+        """The client waits that long before it goes on; `passes`: the device sleeps meanwhile, and so much passes."""
         if not self.sleepers and maybe:
             return
         assert self.sleepers, "the client does not wait for a time"
         left = self.sleepers[0][0] - self.now
         assert bounds[0] <= left <= bounds[1], f"it waits {left} s"
-        self.elapse(left)
+        self.elapse(left if passes is None else passes)
 
     def elapse(self, seconds):
         """Time passes, and who waited for it goes on."""
