@@ -174,7 +174,8 @@ class Client(SignIns):
                 left = self.fresh[one["value"]] - self.stage.now
             else:
                 left = one["expires"] - wall if one["issued"] <= wall < one["expires"] else 0
-            if left >= min(60, life / 3):
+            # Without a refresh token it is the only one there is.
+            if left > 0 and (document["session"]["refresh"] is None or left >= min(60, life / 3)):
                 return one["value"]
         return None
 

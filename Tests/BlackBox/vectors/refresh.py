@@ -56,7 +56,7 @@ case("the clock is set back an hour while a token is in use: not used past its e
      refreshes(2), answer(new(3, 1000)), gets("b", 3))
 case("without a session", {}, CALL, fails("a", "signedOut", reason="never"), {"state": "signedOut:never"})
 case("without a refresh token, while the token lives", session(in_store(1, 100), generation=None), CALL, gets("a", 1), SIGNED_IN, scopes="openid")
-case("without a refresh token, when the token has ended: the session is over", session(in_store(1, 5), generation=None), CALL, fails("a", "signedOut", reason="ended"),
+case("without a refresh token, when the token has ended: the session is over", session(in_store(1, -1), generation=None), CALL, fails("a", "signedOut", reason="ended"),
      {"state": "signedOut:ended"}, {"store": SIGNED_OUT}, scopes="openid")
 
 # -- one flight, one after another ----------------------------------------------------------------------

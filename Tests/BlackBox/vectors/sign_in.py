@@ -134,8 +134,8 @@ def work(number, most=300_000):
                                                                                                   "signature": "vector-signature"}}}
 
 
-case("work is done, and the request sent once more", call("c", "requestCode", email=EMAIL), asks(), answer(work(4321)), asks(Challenge=STRING), answer(asked()), {"result": "c", "made": "code"})
-case("work is asked for again: refused", call("c", "requestCode", email=EMAIL), asks(), answer(work(4321)), asks(Challenge=STRING), answer(work(99)),
+case("work is done, and the request sent once more", call("c", "requestCode", email=EMAIL), asks(), answer(work(321)), asks(Challenge=STRING), answer(asked()), {"result": "c", "made": "code"})
+case("work is asked for again: refused", call("c", "requestCode", email=EMAIL), asks(), answer(work(321)), asks(Challenge=STRING), answer(work(99)),
      fails("c", "refused", code="challenge_required", status=400))
 case("more work than anybody should do: refused, none is done", call("c", "requestCode", email=EMAIL), asks(), answer(work(1, 6_000_000)),
      fails("c", "refused", code="challenge_required", status=400))

@@ -152,7 +152,9 @@ actor VectorStage {
         calls[name] = (task, outcome)
         // The call gets as far as it can: it ends, sends, waits for its turn. One that joins another does nothing to be seen.
         let end = ContinuousClock.now + .milliseconds(20)
-        while outcome.value == nil, await device.events == before, ContinuousClock.now < end { await Task.yield() }
+        while outcome.value == nil, await device.events == before, ContinuousClock.now < end {
+            try? await Task.sleep(for: .microseconds(200))
+        }
     }
 
     // MARK: Requests and time

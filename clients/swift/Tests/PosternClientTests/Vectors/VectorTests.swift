@@ -10,12 +10,12 @@ import Testing
 /// docs/vectors: what a client in any language does.
 @Suite("The library does what the vectors say")
 struct VectorTests {
-    @Test("for its tokens", arguments: VectorFile.refresh.cases)
+    @Test("for its tokens", .serialized, arguments: VectorFile.refresh.cases)
     func refreshes(_ vector: VectorCase) async throws {
         try await VectorStage(.refresh, vector).play()
     }
 
-    @Test("for its sign-ins", arguments: VectorFile.signIn.cases)
+    @Test("for its sign-ins", .serialized, arguments: VectorFile.signIn.cases)
     func signsIn(_ vector: VectorCase) async throws {
         try await VectorStage(.signIn, vector).play()
     }
@@ -57,7 +57,8 @@ struct VectorTests {
         let (method, target) = (try #require(members["method"]?.string), try #require(members["url"]?.string))
         let time = try #require(members["time"]?.date)
         let proof = try await Proof.make(
-            key, method: method, url: target, token: members["token"]?.string, nonce: members["nonce"]?.string, at: time)
+            key, method: method, url: target, token: members["token"]?.string, nonce: members["nonce"]?.string, at: time
+        )
         let parts = proof.split(separator: ".").map(String.init)
         let expected = try #require(members["expect"])
         try match(expected["header"] ?? .null, Base64URL.decode(parts[0]).flatMap { JSONValue($0) }, "header")
