@@ -9,8 +9,10 @@ INSERT INTO postern.known_permission (permission, purpose) VALUES
 -- get their reason below. The immediate predecessor gets the same successor again within the retry window. The request
 -- that rotated (p_mark) gets it also outside the window, because only the server repeats a request with the same mark.
 -- Any older generation ends the family. The server has checked the token's tag, so an old generation here is proof of
--- reuse and not a guess. A row that another transaction holds is waited for 100 ms (error 55P03); callers then use
--- rotate_session_unless_busy.
+-- reuse and not a guess. With a proof of the family's key, and unless the realm's window is 0, the predecessor gets its
+-- successor at any time, and within the window of the last rotation an older generation is refused and ends nothing: of
+-- two processes with one store one may have been stopped between reading and sending. A row that another transaction
+-- holds is waited for 100 ms (error 55P03); callers then use rotate_session_unless_busy.
 -- p_proof: packed (sql/functions/dpop), or thumbprint and flags of one that rotate_sessions has used up, 33 bytes;
 -- NULL: none came. A bound token is refused without a proof of its key, and nothing else happens. A token from before
 -- the family was bound is a bearer token: it is refused so only while it may be the lost answer's that is repeated, and
@@ -35,9 +37,12 @@ AS $$
 DECLARE
     v_set text;
     v_session record;
-    v_repeats boolean;
-    v_in_window boolean;
+    v_window interval;
+    v_precedes boolean;
+    v_is_recent boolean;
+    v_is_keyed boolean;
     v_foreign boolean;
+    v_repeats boolean;
     v_fault text;
     v_proof text := 'none';
     v_key bytea := substr(p_proof, 1, 32);
@@ -99,10 +104,11 @@ BEGIN
       FROM postern.session AS s WHERE s.realm_id = p_realm AND s.id = p_session
        FOR NO KEY UPDATE OF s;
     v_foreign := v_session.jkt IS DISTINCT FROM v_key AND v_session.jkt IS NOT NULL;
-    v_in_window := v_session.generation = p_generation + 1
-        AND EXISTS (SELECT FROM postern.realm AS r
-                     WHERE r.id = p_realm AND r.refresh_retry_window > interval '0'
-                       AND now() <= v_session.rotated_at + r.refresh_retry_window);
+    v_precedes := v_session.generation = p_generation + 1;
+    -- NULL, by which nothing is repeated, when the window is 0.
+    v_window := (SELECT NULLIF(r.refresh_retry_window, interval '0') FROM postern.realm AS r WHERE r.id = p_realm);
+    v_is_recent := coalesce(now() <= v_session.rotated_at + v_window, false);
+    v_is_keyed := coalesce(v_session.jkt = v_key AND v_window IS NOT NULL, false);
     IF NOT FOUND THEN
         reason := 'unknown';
     ELSIF v_session.client <> p_client THEN
@@ -114,7 +120,7 @@ BEGIN
     ELSIF v_session.generation < p_generation
           OR (v_session.generation = p_generation AND v_session.current_hash <> p_hash) THEN
         reason := 'mismatch';
-    ELSIF v_foreign AND (v_in_window OR p_generation >= coalesce(v_session.bound_from, 0)) THEN
+    ELSIF v_foreign AND (v_precedes AND v_is_recent OR p_generation >= coalesce(v_session.bound_from, 0)) THEN
         -- Who lacks the key of a bound token gets neither tokens nor a way to sign the owner out.
         reason := 'key';
         IF v_proof <> 'used' THEN
@@ -132,8 +138,8 @@ BEGIN
         IF NOT FOUND THEN
             reason := 'disabled';
         END IF;
-        v_repeats := v_session.generation = p_generation + 1 AND v_session.current_hash = ANY (p_successor_hashes)
-            AND (v_in_window OR coalesce(v_session.rotation_mark = p_mark, false)) AND NOT v_foreign;
+        v_repeats := v_precedes AND v_session.current_hash = ANY (p_successor_hashes) AND NOT v_foreign
+            AND (v_is_recent OR v_is_keyed OR coalesce(v_session.rotation_mark = p_mark, false));
         IF reason IS NOT NULL THEN
             NULL;
         -- A used proof moves nothing and ends nothing: an observer of a request could repeat it otherwise.
@@ -141,12 +147,18 @@ BEGIN
             reason := 'proof';
         -- Reuse is checked before the scope, so that a wide scope in a stolen token's request does not hide the reuse.
         ELSIF v_session.generation > p_generation AND NOT v_repeats THEN
-            UPDATE postern.session AS s SET revoked_at = now() WHERE s.realm_id = p_realm AND s.id = p_session;
+            -- A predecessor comes here with its key when the line of the key file is gone that its successor is of.
+            IF v_is_keyed AND (v_is_recent OR v_precedes) THEN
+                reason := 'superseded';
+            ELSE
+                UPDATE postern.session AS s SET revoked_at = now() WHERE s.realm_id = p_realm AND s.id = p_session;
+                outcome := 'reuse';
+                reason := 'reuse';
+            END IF;
             INSERT INTO postern.audit_event (realm_id, event, client, user_id, session_id, source, detail)
-            VALUES (p_realm, 'refresh_token_reuse', p_client, v_session.user_id, p_session, p_source,
+            VALUES (p_realm, CASE reason WHEN 'reuse' THEN 'refresh_token_reuse' ELSE 'refresh_superseded' END,
+                    p_client, v_session.user_id, p_session, p_source,
                     jsonb_build_object('presented', p_generation, 'current', v_session.generation));
-            outcome := 'reuse';
-            reason := 'reuse';
         ELSIF NOT coalesce(p_scope <@ v_session.scope, true) THEN
             outcome := 'invalid_scope';
         ELSIF NOT coalesce(p_resource <@ v_session.resource, true) THEN

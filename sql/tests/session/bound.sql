@@ -1,24 +1,7 @@
 \ir ../helpers/fixture.psql
+\ir ../helpers/proofs.psql
 SELECT no_plan();
--- Sessions that are bound to a key, and proofs that serve once. key: its name; id: of the proof; at: of its nonce.
-CREATE FUNCTION pg_temp.proof(key text, id text, age interval DEFAULT '0', mark int DEFAULT NULL, binds boolean DEFAULT true,
-                              by_nonce boolean DEFAULT true) RETURNS bytea LANGUAGE sql AS $$
-    SELECT pg_temp.h('key ' || key) || pg_temp.h('proof ' || id)
-           || int8send((date_part('epoch', clock_timestamp() - age) * 1000)::bigint)
-           || int8send(coalesce(mark, (random() * 1e9)::int))
-           || set_byte('\x00', 0, CASE WHEN by_nonce THEN 1 ELSE 0 END + CASE WHEN binds THEN 2 ELSE 0 END) $$;
-CREATE FUNCTION pg_temp.refreshes(name text, generation int, proof bytea, level int DEFAULT NULL, age int DEFAULT NULL,
-                                  mark bigint DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
-    SELECT concat_ws(' ', outcome, NULLIF(reason, outcome),
-                     CASE WHEN outcome IN ('rotated', 'retried') THEN current_hash = pg_temp.h(name || generation + 1) END)
-      FROM postern.rotate_session(pg_temp.realm(), pg_temp.client(), pg_temp.uu(name), generation,
-        pg_temp.h(name || generation), ARRAY[pg_temp.h(name || generation + 1)], 1209600, '192.0.2.1', '\x01020304',
-        coalesce(mark, (random() * 1e15)::bigint), proof, NULL, NULL, NULL, level, age) $$;
-CREATE FUNCTION pg_temp.key_of(name text) RETURNS text LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT CASE jkt WHEN pg_temp.h('key k') THEN 'k' WHEN pg_temp.h('key l') THEN 'l' END FROM postern.session
-     WHERE id = pg_temp.uu(name) AND realm_id = pg_temp.realm() $$;
-CREATE FUNCTION pg_temp.audited(what text) RETURNS int LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT count(*)::int FROM postern.audit_event WHERE event = what $$;
+-- Sessions that are bound to a key, and proofs that serve once.
 CREATE FUNCTION pg_temp.key_of_proof(id text) RETURNS bigint LANGUAGE sql AS $$
     SELECT ('x' || encode(substr(pg_temp.h('proof ' || id), 1, 8), 'hex'))::bit(64)::bigint $$;
 -- Families in a batch, each at generation 0 and with a proof named after it of the key k, which all have one slot.
@@ -120,7 +103,7 @@ SELECT ok(pg_temp.alive('a'), 'the family lives');
 
 -- A token from before the binding is a bearer token: whoever binds the family does not escape the judgement of reuse.
 SELECT is(pg_temp.refreshes('u', 0, pg_temp.proof('k', 'u1')), 'rotated t', 'a thief binds the family to a key of his own');
-SELECT pg_temp.sql($$UPDATE postern.session SET rotated_at = now() - interval '121 seconds' WHERE id = pg_temp.uu('u'); SELECT 1$$) \g /dev/null
+SELECT pg_temp.since_rotation('u', 121) \g /dev/null
 SELECT is(pg_temp.refreshes('u', 0, NULL), 'reuse', 'the owner''s token after the window is reuse');
 SELECT ok(NOT pg_temp.alive('u'), 'which ends the family');
 SELECT is(pg_temp.refreshes('v', 0, pg_temp.proof('k', 'v1')), 'rotated t', 'a thief binds another one');
@@ -152,7 +135,8 @@ SELECT is(pg_temp.refreshes('a', 0, pg_temp.proof('k', 'a1')), 'proof_used', 'wi
 SELECT is(pg_temp.refreshes('nobody', 0, pg_temp.proof('k', 'a1')), 'proof_used', 'and with one that there is not');
 SELECT is(pg_temp.audited('refresh_token_reuse'), 4, 'no reuse');
 SELECT is(pg_temp.refreshes('a', 2, pg_temp.proof('k', 'a6')), 'rotated t', 'the live token is as it was');
-SELECT is(pg_temp.refreshes('a', 0, pg_temp.proof('k', 'a7')), 'reuse', 'an old one by the owner of the key is reuse');
+SELECT pg_temp.since_rotation('a', 121) \g /dev/null
+SELECT is(pg_temp.refreshes('a', 0, pg_temp.proof('k', 'a7')), 'reuse', 'an old one by the owner of the key is reuse, once the window is over');
 SELECT ok(NOT pg_temp.alive('a'), 'which ends the family');
 
 -- What asks for more than the session is, rotates nothing.
