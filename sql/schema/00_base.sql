@@ -76,14 +76,22 @@ RETURN octet_length(candidate) <= 253
     AND candidate COLLATE "C" ~ '\A[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*\Z';
 COMMENT ON FUNCTION postern.is_host IS 'Bare lower-case host name without port, scheme, wildcard or trailing dot';
 
--- https://host[:port], or http for localhost, without a trailing slash.
+-- RFC 6761 section 6.3: localhost and every name below it are this machine, whose traffic cannot be read on the way.
+-- Browsers take http there for secure. It is for what browsers are sent to; the server resolves names by other means.
+CREATE FUNCTION postern.is_localhost(host text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN postern.is_host(host) AND host COLLATE "C" ~ '(\A|\.)localhost\Z';
+COMMENT ON FUNCTION postern.is_localhost IS 'localhost or a host below it, where http is as good as https';
+
+-- https://host[:port], or http for localhost and what is below it, without a trailing slash.
 CREATE FUNCTION postern.is_origin(candidate text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN candidate COLLATE "C" ~ '\Ahttp://localhost(:[1-9][0-9]{0,4})?\Z'
-    OR (candidate COLLATE "C" ~ '\Ahttps://[a-z0-9.-]+(:[1-9][0-9]{0,4})?\Z'
-        AND postern.is_host(substring(candidate FROM '\Ahttps://([a-z0-9.-]+)'))
-        AND coalesce(substring(candidate FROM ':([0-9]+)\Z')::integer, 443) <= 65535);
-COMMENT ON FUNCTION postern.is_origin IS 'Web origin: https://host[:port], http only for localhost, no trailing slash';
+RETURN candidate COLLATE "C" ~ '\Ahttps?://[a-z0-9.-]+(:[1-9][0-9]{0,4})?\Z'
+    AND CASE WHEN candidate LIKE 'https:%' THEN postern.is_host(substring(candidate FROM '://([a-z0-9.-]+)'))
+             ELSE postern.is_localhost(substring(candidate FROM '://([a-z0-9.-]+)')) END
+    AND coalesce(substring(candidate FROM ':([0-9]+)\Z')::integer, 443) <= 65535;
+COMMENT ON FUNCTION postern.is_origin IS
+    'Web origin: https://host[:port], http only for localhost and hosts below it, no trailing slash';
 
 -- Apps in a web view of their own: Capacitor and Ionic serve their pages from these. Every such app has the same
 -- origin, so that it is one for CORS only.
@@ -169,7 +177,8 @@ RETURN candidate = 'localhost'
 COMMENT ON FUNCTION postern.is_rp_id IS 'WebAuthn RP-ID: bare lower-case registrable DNS host, or localhost';
 
 -- Constraints call these with the rights of the role that writes the row.
-GRANT EXECUTE ON FUNCTION postern.is_host, postern.is_origin, postern.is_web_view_origin, postern.is_plain_text,
+GRANT EXECUTE ON FUNCTION postern.is_host, postern.is_localhost, postern.is_origin, postern.is_web_view_origin,
+    postern.is_plain_text,
     postern.is_email, postern.is_phone, postern.is_call_url, postern.is_scope, postern.is_permission,
     postern.are_permissions, postern.is_rp_id
     TO postern_app;

@@ -22,8 +22,10 @@ AS $$
             WHEN u.authority LIKE '%@%' THEN 'holds user information'
             WHEN u.port IS NOT NULL AND (u.port COLLATE "C" !~ '\A[1-9][0-9]{0,4}\Z' OR u.port::integer > 65535)
                 THEN 'has an impossible port'
+            -- The server itself calls a back-channel URI: a name below localhost is nothing it can rely on.
             WHEN u.scheme = 'http' AND u.host NOT IN ('127.0.0.1', '[::1]', 'localhost')
-                THEN 'is http to another host than 127.0.0.1, [::1] or localhost'
+                 AND (p_kind = 'backchannel' OR NOT postern.is_localhost(u.host))
+                THEN 'is http to another host than this machine'
             WHEN u.scheme = 'https' AND NOT coalesce(postern.is_host(u.host), false)
                 THEN 'has no bare lower-case host' END
         WHEN p_kind = 'backchannel' THEN 'is neither https nor http to a loopback host'
@@ -63,11 +65,12 @@ BEGIN
     v_refusal := postern.client_uri_refusal(p_uri, p_kind, v_client.is_public, v_client.permissions);
     IF v_refusal IS NOT NULL THEN
         PERFORM postern.refuse(format('%s %s %s', argument, postern.shown(p_uri), v_refusal),
-            CASE p_kind WHEN 'backchannel' THEN 'Allowed is https://host[:port]/path, or http to a loopback host.'
+            CASE p_kind WHEN 'backchannel'
+                THEN 'Allowed is https://host[:port]/path, or http to 127.0.0.1, [::1] or localhost.'
                 ELSE 'Allowed are https://host[:port]/path; http://127.0.0.1, http://[::1] and http://localhost (any '
-                     'port then matches for public clients); for public clients a private-use scheme that holds a '
-                     'dot, as in com.example.app:/callback. No fragment, user information, wildcard, dot segment or '
-                     'upper-case scheme or host; 2,000 bytes at most.' END);
+                     'port then matches for public clients); http to a host below localhost; for public clients a '
+                     'private-use scheme that holds a dot, as in com.example.app:/callback. No fragment, user '
+                     'information, wildcard, dot segment or upper-case scheme or host; 2,000 bytes at most.' END);
     END IF;
 END
 $$;
@@ -99,7 +102,8 @@ $$;
 COMMENT ON FUNCTION admin.put_redirect_uri IS
 'Registers where the authorization responses of a client may go. A request must name one of them byte for byte. For a
 public client http://127.0.0.1, http://[::1] and http://localhost match with any port.
-uri: https://host[:port]/path, http to those three hosts, or for public clients a private-use scheme that holds a dot.
+uri: https://host[:port]/path, http to those three hosts and to hosts below localhost, or for public clients a
+private-use scheme that holds a dot.
 Example: SELECT admin.put_redirect_uri(''acme'', ''acme-web'', ''https://app.acme.example/callback'');';
 
 CREATE OR REPLACE FUNCTION admin.delete_redirect_uri(realm text, client_id text, uri text)

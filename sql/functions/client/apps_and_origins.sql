@@ -147,7 +147,7 @@ BEGIN
                 THEN format('Give it as %s: lower case, without trailing slash.', rtrim(lower(origin), '/'))
                  WHEN postern.is_host(origin) THEN format('Give it as https://%s.', origin)
                  ELSE 'Allowed is https://host or https://host:port, lower case, without path or trailing slash; http '
-                      'only for localhost; for apps in a web view capacitor://localhost and ionic://localhost.' END);
+                      'only for localhost and hosts below it; for apps in a web view capacitor://localhost and ionic://localhost.' END);
     END IF;
     SELECT coalesce(c.settings ->> 'rp_id', r.primary_domain) INTO v_rp_id
       FROM postern.client AS c JOIN postern.realm AS r ON r.id = c.realm_id
@@ -165,9 +165,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION admin.put_web_origin IS
-'Accepts passkeys of this client on a web origin besides https:// and its RP-ID; its host must be the RP-ID or below it.
-Its pages may read the answers of this server (CORS) and be its finalTargetUrl, wherever its host is. For that alone,
-never for passkeys, are capacitor://localhost and ionic://localhost, the origins of apps in a web view, and
+'Registers a web origin of this client. Its pages may read the answers of this server to the client (CORS) and be its
+finalTargetUrl, wherever its host is. At or below the client''s RP-ID it may use passkeys, too; https:// and the RP-ID
+itself may without this call. origin: https://host or https://host:port; http only for localhost and hosts below it. For
+CORS alone, never for passkeys, are capacitor://localhost and ionic://localhost, the origins of apps in a web view, and
 ''http://localhost:*'', every port of the caller''s machine, for development.
 Example: SELECT admin.put_web_origin(''acme'', ''acme-web'', ''https://login.acme.example'');';
 

@@ -31,6 +31,7 @@ AS $$
 DECLARE
     v_text text := value #>> '{}';
     v_span interval;
+    v_host text;
 BEGIN
     IF jsonb_typeof(value) <> ALL (CASE k.type WHEN 'boolean' THEN '{boolean}'::text[]
                                                WHEN 'interval' THEN '{string,number}' ELSE '{string}' END) THEN
@@ -59,10 +60,12 @@ BEGIN
                     'no scheme, port, path, wildcard or IP address, and no public suffix such as com or co.uk.');
             END IF;
         WHEN 'web_address' THEN
-            IF v_text COLLATE "C" !~ '\A(https://[!-~]+|http://(localhost|127\.0\.0\.1|\[::1\])([:/][!-~]*)?)\Z'
-               OR octet_length(v_text) > k.longest THEN
+            v_host := substring(v_text COLLATE "C" FROM '\Ahttp://(\[::1\]|[^:/]+)(:[0-9]{1,5})?(/[!-~]*)?\Z');
+            IF octet_length(v_text) > k.longest
+               OR v_text COLLATE "C" !~ '\Ahttps://[!-~]+\Z' AND coalesce(v_host, '') NOT IN ('127.0.0.1', '[::1]')
+                  AND NOT postern.is_localhost(coalesce(v_host, '')) THEN
                 PERFORM postern.refuse(format('%s %s is not a web address', k.setting, postern.shown(v_text)),
-                    format('Allowed is https://…, or http:// to localhost, of %s bytes at most.',
+                    format('Allowed is https://…, or http:// to localhost or a host below it, of %s bytes at most.',
                            btrim(to_char(k.longest, '9,999'))));
             END IF;
     END CASE;

@@ -27,7 +27,7 @@ BEGIN
     IF NOT postern.is_origin(public_origin) THEN
         PERFORM postern.refuse(format('public_origin %s is not an origin', postern.shown(public_origin)),
             'Allowed is https://host or https://host:port, lower case, without path or trailing slash; http only for '
-            'localhost.');
+            'localhost and hosts below it, such as acme.localhost.');
     END IF;
     FOREACH v_domain IN ARRAY coalesce(domains, '{}') LOOP
         IF v_domain IS NULL THEN

@@ -6,6 +6,7 @@ CREATE FUNCTION pg_temp.put(uri text, client text DEFAULT 'app') RETURNS boolean
 SELECT ok(pg_temp.put(uri), uri) FROM unnest(ARRAY[
     'https://app.example/cb', 'https://app.example:8443/cb?tenant=1', 'https://app.example', 'https://192.0.2.1/cb',
     'http://127.0.0.1/cb', 'http://[::1]:8080/cb', 'http://localhost', 'http://localhost:8081/callback',
+    'http://app.localhost:8080', 'http://app.localhost/cb',
     'com.example.app:/cb', 'com.example.app://cb', 'com.example.app:cb', 'https://app.example/a%2fb']) AS uri;
 SELECT ok(NOT pg_temp.put(uri), left(coalesce(to_json(uri)::text, 'NULL'), 60)) FROM unnest(ARRAY[
     NULL, '', 'https://app.example/cb#f', 'https://ada@app.example/cb', 'https://*.example/cb', 'https://app.example/*',
@@ -14,7 +15,9 @@ SELECT ok(NOT pg_temp.put(uri), left(coalesce(to_json(uri)::text, 'NULL'), 60)) 
     E'https://x.example/a\rb', 'https://bücher.example/', 'HTTPS://app.example/cb', 'https://APP.example/cb',
     'https://app.example\cb', 'https://app.example:0/', 'https://app.example:65536/', 'https://app.example:80x/',
     'https://app.example?x=1', 'https:///cb', 'https://app.example/%zz', 'yourapp://', 'COM.example.app:/cb',
-    'com.example.app:', 'http://127.0.0.1@evil.example/', 'http://127.1/cb', 'https://a/' || repeat('x', 2000)]) AS uri;
+    'com.example.app:', 'http://127.0.0.1@evil.example/', 'http://127.1/cb',
+    'http://app.localhost.example:8080', 'http://xlocalhost/', 'http://app.localhost./', 'http://.localhost/',
+    'http://app.127.0.0.1/', 'http://app.localhost@evil.example/', 'https://a/' || repeat('x', 2000)]) AS uri;
 SELECT ok(NOT pg_temp.put('com.example.app:/cb', 'web'), 'a private-use scheme for a confidential client');
 SELECT matches(pg_temp.refusal($$SELECT admin.put_redirect_uri('a', 'app', 'https://x.example/../y')$$),
                '^22023 uri .* has dot segments \| Allowed are https://', 'the refusal names the argument and says what is allowed');

@@ -65,7 +65,7 @@ SELECT is(pg_temp.set(v.settings), '22023 ' || v.refusal, v.settings) FROM (VALU
      'example.com or login.example.com, or localhost: no scheme, port, path, wildcard or IP address, and no public '
      'suffix such as com or co.uk.'),
     ('{"home_uri": "http://acme.example/"}', 'home_uri "http://acme.example/" is not a web address | Allowed is '
-     'https://…, or http:// to localhost, of 2,000 bytes at most.'),
+     'https://…, or http:// to localhost or a host below it, of 2,000 bytes at most.'),
     ('{"require_pkce": false}', 'require_pkce false is not possible: client_id "app" is public | A client without a '
      'secret needs PKCE (RFC 7636). Leave require_pkce true, or make it confidential.')
     ) AS v (settings, refusal);
