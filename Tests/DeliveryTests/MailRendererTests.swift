@@ -181,13 +181,15 @@ struct MailRendererTests {
             (.magicLink(link: "https://example.com/\"onclick=", minutes: 1), .link),
             (.magicLink(link: "https://example.com/ x", minutes: 1), .link),
             (.magicLink(link: "http://localhost.evil.example/", minutes: 1), .link),
+            (.magicLink(link: "http://app.localhost.evil.example/", minutes: 1), .link),
         ] as [(MessagePayload.Content, MailRenderer.Failure)])
     func malformed(_ content: MessagePayload.Content, _ failure: MailRenderer.Failure) {
         #expect(throws: failure) { try render(content) }
     }
 
-    @Test func `the link of a development machine is accepted`() throws {
-        let link = "http://localhost:8080/magic-login?token=x"
+    @Test("the link of a development machine is accepted", arguments: ["localhost", "acme.localhost"])
+    func developmentLink(_ host: String) throws {
+        let link = "http://\(host):8080/magic-login?token=x"
         #expect(try render(.magicLink(link: link, minutes: 1)).text.contains(link))
     }
 

@@ -128,6 +128,14 @@ struct AuthorizationRequestTests {
             client(secret: "s", uris: ["http://127.0.0.1/cb"]).mayRedirect(to: uri) == (uri == "http://127.0.0.1/cb"))
     }
 
+    @Test func `a host below localhost has the registered port alone`() {
+        let client = client(uris: ["http://app.localhost:8080/cb"])
+        #expect(client.mayRedirect(to: "http://app.localhost:8080/cb"))
+        for uri in ["http://app.localhost:8081/cb", "http://app.localhost/cb", "http://localhost:8080/cb"] {
+            #expect(!client.mayRedirect(to: uri))
+        }
+    }
+
     @Test(
         "a response is appended to the redirect URI as it is",
         arguments: [

@@ -1,3 +1,4 @@
+import Encoding
 import Persistence
 import Texts
 
@@ -19,7 +20,7 @@ public struct MailRenderer: Sendable {
     public enum Failure: Error, Equatable, Sendable {
         /// The code is not 4 to 12 ASCII letters and digits.
         case code
-        /// The link is neither `https` nor on `localhost`, or has characters a URL has not.
+        /// The link is neither `https` nor on `localhost` or a host below it, or has characters a URL has not.
         case link
         /// The host is not a host name.
         case originHost
@@ -186,8 +187,7 @@ public struct MailRenderer: Sendable {
     /// The characters of RFC 3986 §2 without quotes and brackets, after a scheme and host that browsers treat as
     /// secure.
     static func isLink(_ link: String) -> Bool {
-        let prefixes = ["https://", "http://localhost/", "http://localhost:"]
-        return link.utf8.count <= 2000 && prefixes.contains { link.hasPrefix($0) }
+        link.utf8.count <= 2000 && SecureAddress.holds(link)
             && link.utf8.allSatisfy { isAlphanumeric($0) || "-._~:/?#@!$&()*+,;=%".utf8.contains($0) }
     }
 

@@ -1,7 +1,7 @@
 public import Persistence
 
 /// `refresh_token` (RFC 6749 §6). Always rotates. Within the realm's retry window the predecessor gets the same
-/// successor again, so that a lost answer does not sign the user out.
+/// successor again, so that a lost answer does not sign the user out; with a proof of the session's key at any time.
 public struct RefreshGrant: Grant {
     /// `refresh_token`.
     public let grantType = GrantType.refreshToken
@@ -48,7 +48,7 @@ public struct RefreshGrant: Grant {
         guard form["refresh_token"] != nil else { throw .missing("refresh_token") }
     }
 
-    /// Rotates, or repeats the answer of the first use within the retry window, in one statement.
+    /// Rotates, or repeats the answer of the first use, in one statement.
     public func redeem(_ request: TokenRequest) async throws -> TokenResponse {
         // The scope is the family's, which only the statement knows: prepare for the most it can be.
         let signingKey = try await issuer.prepare(realm: request.realm, client: request.client, scope: ["openid"])

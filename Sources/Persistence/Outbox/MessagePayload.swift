@@ -9,8 +9,8 @@ public struct MessagePayload: Codable, Sendable, Equatable {
     public enum Content: Codable, Sendable, Equatable {
         /// A one-time code, valid for `minutes`.
         case otp(code: String, minutes: Int)
-        /// A link that signs in, valid for `minutes`. `https`, or `http` on `localhost`. `origin`: who asked; `nil`
-        /// from an older server.
+        /// A link that signs in, valid for `minutes`. `https`, or `http` on `localhost` or a host below it. `origin`:
+        /// who asked; `nil` from an older server.
         case magicLink(link: String, minutes: Int, origin: RequestOrigin? = nil)
         /// A passkey was enrolled; `name` is that of the product.
         case passkeyAdded(name: String)

@@ -11,7 +11,7 @@ struct ApprovalRequestRoutes: Sendable {
     var routes: [Route] {
         [
             Route("/connect/bc-authorize", [.post: .client(clients, proofs) { try await ask($0, $1) }])
-                .uniform(.accepted).logged(as: "bc-authorize")
+                .uniform(.accepted).cors(.clients).logged(as: "bc-authorize")
         ]
     }
 

@@ -2,7 +2,8 @@ public import Grants
 import HTTPTypes
 
 extension Exchange {
-    /// Whether cookies have the prefix `__Host-` and the attribute `Secure`: everywhere but on `http://localhost`.
+    /// Whether cookies have the prefix `__Host-` and the attribute `Secure`: everywhere but on
+    /// `http://localhost` and hosts below it.
     public var hasSecureCookies: Bool { !realm.issuer.hasPrefix("http:") }
 
     /// The name of the cookie that holds the browser's session.

@@ -50,6 +50,7 @@ extension Metrics {
         .counter("postern_connections_dropped_total", "Waiting client connections closed to make room."),
         .counter("postern_accept_pauses_total", "Pauses of accepting for want of descriptors or memory."),
         .counter("postern_untrusted_forwarded_total", "Requests with X-Forwarded-For from a peer that is no proxy."),
+        .counter("postern_unknown_host_total", "Requests for a host that no realm has."),
         .counter("postern_missing_api_key_total", "Requests of Cotter's wire without API_KEY_ID."),
     ]
 }

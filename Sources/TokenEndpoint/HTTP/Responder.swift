@@ -22,6 +22,7 @@ public final class Responder: Sendable {
     private let transport: TransportMetrics
     private let tracing: RequestTracing?
     private let logger: Logger
+    private let unknownHosts: UnknownHosts
     private let lastNumber = Atomic<UInt64>(0)
     private let hasWarnedOfForwarder = Atomic<Bool>(false)
 
@@ -42,6 +43,7 @@ public final class Responder: Sendable {
         self.transport = transport
         self.tracing = tracing
         self.logger = logger
+        unknownHosts = UnknownHosts(transport: transport, logger: logger)
     }
 
     /// - Parameter address: the other end of the connection.
@@ -68,7 +70,9 @@ public final class Responder: Sendable {
         let peer = Peer(
             request, address: address, trusted: trustedProxies, trustsForwardedHost: trustsForwardedHost)
         if peer.isUntrustedForwarder { noteUntrustedForwarder(address) }
-        guard let host = (peer.forwardedHost ?? peer.authority).flatMap({ HostName.canonical($0) }) else {
+        let named = peer.forwardedHost ?? peer.authority ?? ""
+        guard let host = HostName.canonical(named) else {
+            unknownHosts.note(named)
             return Answer(.notFound)
         }
         let realm: Realm?
@@ -86,7 +90,11 @@ public final class Responder: Sendable {
             // Which scheme the realm has is not known; over http browsers ignore it (RFC 6797 §8.1).
             return found.isPage ? found.withStrictTransportSecurity : found
         }
-        guard let realm, let route else { return Answer(.notFound) }
+        guard let realm else {
+            unknownHosts.note(host)
+            return Answer(.notFound)
+        }
+        guard let route else { return Answer(.notFound) }
         span?.attributes["postern.realm"] = realm.slug
         if let preflight = route.crossOrigin.preflight(request, route, realm) { return preflight }
         guard let endpoint = route.endpoint(for: request.method) else {

@@ -1,3 +1,4 @@
+import Encoding
 import Grants
 import HTTPTypes
 import Persistence
@@ -125,8 +126,7 @@ struct ProveMembers {
             (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
                 || "-._+=/:?".utf8.contains(byte)
         }
-        guard text.utf8.count <= 128, isPlain, let origin = WebOrigin.of(text),
-            origin.hasPrefix("https:") || origin == "http://localhost" || origin.hasPrefix("http://localhost:")
+        guard text.utf8.count <= 128, isPlain, let origin = WebOrigin.of(text), SecureAddress.holds(origin)
         else { throw .invalid("finalTargetUrl") }
         // What the page adds must be there once: some readers take the first of two.
         if let query = text.split(separator: "?", maxSplits: 1).dropFirst().first,

@@ -30,7 +30,11 @@ struct LineLogHandler: LogHandler {
 
     private static func text(_ fields: [(String, String)]) -> String {
         fields.map { name, value in
-            name == "time" || name == "level" ? value : name == "message" ? escaped(value) : "\(name)=\(quoted(value))"
+            switch name {
+            case "time", "level": value
+            case "message": escaped(value, quotes: false)
+            default: "\(name)=\(quoted(value))"
+            }
         }.joined(separator: " ")
     }
 
@@ -42,9 +46,11 @@ struct LineLogHandler: LogHandler {
         "\"" + escaped(value) + "\""
     }
 
-    private static func escaped(_ value: String) -> String {
+    /// - Parameter quotes: whether quotation marks are escaped, too.
+    private static func escaped(_ value: String, quotes: Bool = true) -> String {
         value.unicodeScalars.reduce(into: "") { escaped, scalar in
             switch scalar {
+            case "\"" where !quotes: escaped.append("\"")
             case "\"", "\\": escaped += "\\\(scalar)"
             case _
             where scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value) || scalar.value == 0x2028

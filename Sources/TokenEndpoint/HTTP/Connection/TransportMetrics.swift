@@ -6,6 +6,7 @@ final class TransportMetrics: Sendable {
     private let droppedConnections: Counter
     private let acceptPauses: Counter
     private let untrustedForwarded: Counter
+    private let unknownHosts: Counter
     private let missingAPIKeys: Counter
     private let refusedPerProcess: Counter
     private let refusedPerSource: Counter
@@ -19,6 +20,7 @@ final class TransportMetrics: Sendable {
         droppedConnections = counter("postern_connections_dropped_total")
         acceptPauses = counter("postern_accept_pauses_total")
         untrustedForwarded = counter("postern_untrusted_forwarded_total")
+        unknownHosts = counter("postern_unknown_host_total")
         missingAPIKeys = counter("postern_missing_api_key_total")
         refusedPerProcess = counter("postern_connections_refused_total", [("limit", "process")])
         refusedPerSource = counter("postern_connections_refused_total", [("limit", "source")])
@@ -31,6 +33,9 @@ final class TransportMetrics: Sendable {
 
     /// Counts a request with `X-Forwarded-For` from a peer that is not a trusted proxy.
     func countUntrustedForwarded() { untrustedForwarded.increment() }
+
+    /// Counts a request for a host that no realm has.
+    func countUnknownHost() { unknownHosts.increment() }
 
     /// Counts a request to `get_identity` without `API_KEY_ID`.
     func countMissingAPIKey() { missingAPIKeys.increment() }
