@@ -40,6 +40,7 @@ def allowed(answer):
     "/connect/totp", "/connect/sessions", "/connect/sessions/x", "/connect/account", "/connect/consents", "/connect/consents/x",
     "/api/account/native/otp/request", "/api/account/magic-link/request", "/api/app-info", "/connect/identifiers", "/connect/devices",
     "/connect/devices/self", "/connect/approvals", "/connect/approvals/x", "/connect/possession/open", "/connect/possession/result",
+    "/connect/bc-authorize",
 ])
 def test_a_preflight_is_answered_to_the_web_origins_of_the_realm(realm, path):
     """204, ten minutes; an origin that is not listed gets 204 without a header, which its browser takes as no."""
@@ -77,7 +78,7 @@ def test_an_app_in_a_web_view_may_read_answers_and_use_no_passkey(realm):
 
 @pytest.mark.parametrize("path", [
     "/connect/par", "/connect/authorize", "/connect/introspect", "/connect/logout", "/magic-login", "/sign-in", "/sign-in/wait", "/undo/AAAA",
-    "/connect/bc-authorize", "/v3/unify", "/token", "/api/v0/event/create_pending", "/p/AAAA",
+    "/v3/unify", "/token", "/api/v0/event/create_pending", "/p/AAAA",
 ])
 def test_other_paths_are_for_no_web_page(realm, path):
     """No CORS header, also not for a listed origin."""

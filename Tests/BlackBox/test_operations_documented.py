@@ -45,7 +45,7 @@ def in_first_column(text):
 
 def shown(text):
     """A text of the sources as the page can hold it: `…` or a letter for what differs, so only what precedes it counts."""
-    return text.partition("\\(")[0].rstrip(" :\"'")
+    return text.partition("\\(")[0].rstrip(" :\"'\\")
 
 
 def test_settings():

@@ -125,6 +125,22 @@ def test_http_is_for_localhost_only(world):
         assert not accepted(there, origin)
 
 
+def test_http_is_for_names_below_localhost_too(world):
+    """A client whose RP-ID is such a name; each port is an origin of its own."""
+    realm = world.realm()
+    realm.put_client("app", rp_id="app.localhost")
+    for origin in ("http://app.localhost:8080", "http://localhost:8080"):
+        world.admin.call("put_web_origin", realm.slug, realm.client("app"), origin)
+    world.settle()
+    there = holder(realm)
+    assert accepted(there, "http://app.localhost:8080")
+    assert accepted(there, "https://app.localhost")
+    for origin in ("http://localhost:8080", "https://app.localhost:8080", "http://app.localhost", "http://app.localhost:8081",
+                   "http://x.app.localhost:8080", "http://app.localhost.example:8080"):
+        assert not accepted(there, origin)
+    assert accepted(there, "http://app.localhost:8080")
+
+
 def test_an_origin_works_within_a_second_and_no_longer_than_it_is_registered(world):
     """No cache older than 1 s."""
     realm = world.realm()
@@ -150,7 +166,7 @@ def test_a_fingerprint_of_another_kind_is_refused_with_help(world, place, given,
 
 
 @pytest.mark.parametrize("origin", [
-    "http://example.com", "https://example.com/", "https://EXAMPLE.com", "https://example.com/path", "example.com", "https://*.example.com",
+    "http://example.com", "http://app.localhost.example", "http://xlocalhost", "http://app.localhost.", "https://example.com/", "https://EXAMPLE.com", "https://example.com/path", "example.com", "https://*.example.com",
     "https://user@example.com", "https://example.com:0", "https://example.com:70000", "android:apk-key-hash:x", "null", "",
 ])
 def test_a_web_origin_that_is_none_is_refused_with_help(world, place, origin):

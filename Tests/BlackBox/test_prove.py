@@ -125,6 +125,18 @@ def test_a_start_names_what_is_wrong(srv, members, message):
     assert_refused(srv.ask("/v3/unify", members), 400, 8001, message)
 
 
+def test_a_target_may_be_http_below_localhost(srv, world, realm):
+    """At its registered origin; names that only look like it are refused before that is asked."""
+    world.admin.call("put_web_origin", realm.slug, realm.client("srv"), "http://app.localhost:8080")
+    world.settle()
+    assert srv.ask("/v3/unify", {"possessionType": "desktop", "finalTargetUrl": "http://app.localhost:8080/done"}).status == 200
+    for url, message in (("http://app.localhost:8081/", "http://app.localhost:8081 is not a web origin of the client"),
+                         ("http://app.localhost.example:8080/", "field 'finalTargetUrl' is invalid"), ("http://xlocalhost/", "field 'finalTargetUrl' is invalid")):
+        answer = srv.ask("/v3/unify", {"possessionType": "desktop", "finalTargetUrl": url})
+        assert_refused(answer, 400, 8001)
+        assert message in answer.body.decode(), answer
+
+
 def test_every_port_of_localhost_may_be_one_web_origin(srv, world, realm):
     """For development: as `finalTargetUrl` and to read answers, and nothing that only begins so."""
     app = srv.app

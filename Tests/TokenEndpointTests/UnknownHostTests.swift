@@ -1,3 +1,5 @@
+import HTTPTypes
+import NIOHTTP1
 import TestSupport
 import Testing
 @testable import TokenEndpoint
