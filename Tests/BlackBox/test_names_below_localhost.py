@@ -41,9 +41,7 @@ def test_its_links_lead_there_and_sign_in(local):
 
 def test_its_cookies_have_no_prefix(local):
     """Browsers take `Secure` and `__Host-` from https alone."""
-    flow = Flow(local, host=local.host)
-    first = flow.authorize()
-    answer = wire.exchange(flow.app.node.port, "GET", first.header("location").removeprefix(local.issuer), {"Host": local.host})
+    answer = Flow(local, host=local.host).authorize()
     lines = [value for name, value in answer.headers if name.lower() == "set-cookie"]
     assert lines and all(re.match(r"postern-browser=", line) and "Secure" not in line and "HttpOnly" in line for line in lines), answer
 
@@ -57,9 +55,9 @@ def test_a_redirect_uri_there_matches_as_it_is_registered(world, local):
     for uri, is_known in ((ORIGIN + "/cb", True), ("http://localhost:8081/cb", True), ("http://app.localhost:8081/cb", False),
                           ("http://app.localhost/cb", False), ("http://x.app.localhost:8080/cb", False)):
         answer = flow.authorize(redirect_uri=uri)
-        assert (answer.status == 303) == is_known, (uri, answer)
+        assert (answer.status == 200) == is_known, (uri, answer)
         if not is_known:
-            assert answer.status == 400 and "location" not in {name.lower() for name, _ in answer.headers}, (uri, answer)
+            assert answer.status == 400 and answer.header("location") is None, (uri, answer)
 
 
 def test_a_web_origin_there_may_read_answers(local):
@@ -97,7 +95,7 @@ def test_unknown_hosts_are_answered_as_ever_told_once_and_counted(world, realm):
 
 
 def test_a_path_that_is_not_there_is_no_unknown_host(world, realm):
-    """And neither is a known host behind a proxy."""
+    """And what is no DNS name is one."""
     before = world.node.metric("postern_unknown_host_total")
     assert wire.exchange(world.node.port, "GET", "/none", {"Host": realm.host}).status == 404
     assert world.node.metric("postern_unknown_host_total") == before

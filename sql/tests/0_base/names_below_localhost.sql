@@ -34,9 +34,14 @@ SELECT is(pg_temp.taken($$admin.put_client('a', 'app', rp_id => %L)$$, id), is_t
                ('app.localhost:8080', false), ('app.localhost.', false), ('xlocalhost', false)) AS v (id, is_taken);
 
 -- What the server itself calls is this machine's three hosts, as ever.
-SELECT is(pg_temp.taken(call, 'http://' || host || '/x'), is_taken, call || ' ' || host) FROM unnest(ARRAY[
-    $$admin.put_webhook('a', 'audit', %L)$$, $$admin.put_logout_uri('a', 'app', %L, 'backchannel')$$]) AS call,
-    (VALUES ('localhost:1', true), ('app.localhost:1', false), ('app.localhost', false)) AS h (host, is_taken);
+SELECT is(pg_temp.taken($$admin.put_webhook('a', 'audit', %L)$$, 'http://' || host || '/x'), is_taken, 'a webhook at ' || host)
+  FROM (VALUES ('localhost:1', true), ('app.localhost:1', false), ('app.localhost', false)) AS h (host, is_taken);
+SELECT matches(pg_temp.refusal($$SELECT admin.put_logout_uri('a', 'app', 'http://app.localhost:1/x', 'backchannel')$$),
+               'is http to another host than this machine \| Allowed is https:.*, or http to 127', 'a back-channel URI');
+SELECT is(pg_temp.taken($$admin.put_logout_uri('a', 'app', %L, 'backchannel')$$, 'http://localhost:1/x'), true,
+          'at localhost is taken');
+SELECT ok(pg_temp.taken($$admin.put_client('a', 'app', home_uri => %L)$$, 'http://' || host || ':80/x'),
+          'a home URI at ' || host || ' is taken as ever') FROM unnest('{127.0.0.1,[::1],localhost}'::text[]) AS host;
 SELECT matches(obj_description('admin.put_web_origin(text,text,text)'::regprocedure), '(?s)CORS.*passkeys',
                'what a web origin may do is said of it');
 SELECT * FROM finish();
