@@ -60,6 +60,8 @@ actor FakeServer: Transport {
     init(_ time: VirtualTime) { self.time = time }
 
     func next(_ fates: Fate..., at path: String? = nil) { self.fates += fates.map { (path, $0) } }
+    /// The usual happens again.
+    func recovers() { fates = [] }
     func setLife(_ seconds: TimeInterval) { life = seconds }
     func setAhead(_ seconds: TimeInterval) { ahead = seconds }
     func end(_ family: String) { families[family]?.isAlive = false }
