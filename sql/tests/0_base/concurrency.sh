@@ -196,6 +196,48 @@ check "48 times one recovery code at once: good per round" 1 "$(count recovery t
 check "48 wrong TOTP codes at once: counted, never more than five" "5,5" "$(q -c "SELECT min(wrong_in_a_row) || ',' || max(wrong_in_a_row) FROM postern.totp_factor WHERE user_id IN (SELECT race.account(n) FROM generate_series($rounds + 1, 2 * $rounds) AS n)")"
 check "and of the others, good" 0 "$(count wrong true)"
 
+# One request that is sent many times at once, as a client does that lost the answer, gets one session. That of a code
+# is found by those who come later; passkeys that count nothing all spend their passkey, and meet at the row of the
+# session.
+q >/dev/null <<'SQL'
+SELECT admin.grant_permission('race', 'app', 'gt:urn:cocoar:passkey');
+INSERT INTO postern.passkey (realm_id, id, user_id, rp_id, credential_id, public_key, backup_eligible, backup_state)
+SELECT f.realm, md5('p' || l.n)::uuid, l.u, 'race.example', ('k' || l.n)::bytea, '\x02', false, false FROM race.fixed AS f, race.link AS l;
+CREATE FUNCTION race.same(n int, passkey boolean) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    f race.fixed;
+    opens postern.new_session;
+    answer postern.sign_in_result;
+BEGIN
+    SELECT * INTO f FROM race.fixed;
+    opens := ROW(md5('same' || n || passkey)::uuid, decode(md5('s'), 'hex'), sha256('t'), '{}', '{}', '{otp}', 900, 1209600, '\x01020304', NULL, NULL, true, NULL);
+    IF passkey THEN
+        answer := postern.redeem_passkey(ROW(f.realm, f.client, 'gt:urn:cocoar:passkey', NULL, NULL, NULL, NULL), opens, md5('p' || n)::uuid, 0, false);
+    ELSE
+        PERFORM pg_advisory_xact_lock(postern.lock_of_codes(f.realm, 'u' || n || '@example.com', NULL));
+        answer := postern.redeem_code(
+            ROW(f.realm, f.client, 'gt:urn:cocoar:otp', NULL, NULL, NULL, NULL), NULL, opens, 'u' || n || '@example.com',
+            decode(md5('h' || n), 'hex'), ARRAY[sha256('1')], ROW(5, 600, 5), ROW(3000, 3600, 1000), NULL);
+    END IF;
+    INSERT INTO race.result VALUES (CASE WHEN passkey THEN 'same passkey' ELSE 'same code' END, n,
+                                    concat_ws(' ', answer.outcome, answer.reason, 'again ' || answer.repeated::text));
+END $$;
+SQL
+for round in $(seq "$rounds"); do
+    for passkey in false true; do
+        cat >"$work/same.sql" <<<"SELECT race.same($((300 + round)), $passkey);"
+        pgbench -U app_login -n -c 48 -j 2 -t 1 -f "$work/same.sql" >"$work/out" 2>&1 || { cat "$work/out"; failures=$((failures + 1)); }
+    done
+done
+for what in code passkey; do
+    check "$rounds rounds of one request 48 times by $what: signed in per round" 1 "$(count "same $what" ok)"
+    check "of them the same session again" 47 "$(count "same $what" 'ok again {otp}')"
+done
+check "sessions and sign-ins of these, one per round" "$((2 * rounds)) $((2 * rounds))" "$(q -c "
+    SELECT count(s.id) || ' ' || count(a.session_id) FROM race.fixed AS f CROSS JOIN generate_series(301, 300 + $rounds) AS n (n) CROSS JOIN unnest('{t,f}'::bool[]) AS p (p)
+      LEFT JOIN postern.session AS s ON s.id = md5('same' || n || p)::uuid
+      LEFT JOIN postern.audit_event AS a ON a.event = 'sign_in' AND a.session_id = s.id")"
+
 # Messages to phones of one prefix: what redeemed codes give back arrives, however many take and give at once.
 q >/dev/null <<'SQL'
 CREATE FUNCTION race.take() RETURNS void LANGUAGE sql AS $$
