@@ -16,9 +16,9 @@ CREATE TABLE postern.user_identifier (
     proven_key   text GENERATED ALWAYS AS (CASE WHEN proved_at IS NOT NULL THEN lower(value COLLATE "C") END) STORED,
     primary_kind text GENERATED ALWAYS AS (CASE WHEN is_primary THEN kind END) STORED,
     PRIMARY KEY (realm_id, id),
-    UNIQUE (realm_id, user_id, key),
+    UNIQUE (user_id, key, realm_id),
     UNIQUE (proven_key, realm_id),
-    UNIQUE (realm_id, user_id, primary_kind),
+    UNIQUE (user_id, primary_kind, realm_id),
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE,
     CONSTRAINT user_identifier_value
         CHECK (CASE kind WHEN 'email' THEN postern.is_email(value) ELSE postern.is_phone(value) END)

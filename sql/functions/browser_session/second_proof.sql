@@ -29,7 +29,7 @@ BEGIN
        AND (NOT u.has_totp
             OR EXISTS (SELECT FROM postern.user_identifier AS o
                         WHERE o.realm_id = v_realm AND o.user_id = u.id AND o.kind = 'email'
-                          AND o.proven_key IS NOT NULL)
+                          AND o.proven_key IS NOT NULL OFFSET 0)
             OR EXISTS (SELECT FROM postern.passkey AS p WHERE p.realm_id = v_realm AND p.user_id = u.id))
      LIMIT 1;
     IF NOT FOUND THEN

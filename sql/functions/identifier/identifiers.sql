@@ -24,7 +24,7 @@ BEGIN
       FROM postern.user_identifier AS i
      WHERE i.realm_id = p_realm AND i.key = p_key AND i.proven_key IS NULL
        AND NOT EXISTS (SELECT FROM postern.user_identifier AS o
-                        WHERE o.realm_id = p_realm AND o.user_id = i.user_id AND o.proven_key IS NOT NULL)
+                        WHERE o.realm_id = p_realm AND o.user_id = i.user_id AND o.proven_key IS NOT NULL OFFSET 0)
      ORDER BY NOT i.is_primary, i.added_at, i.id LIMIT 1;
 END
 $$;
