@@ -1,7 +1,7 @@
 /// How a refresh runs: batched with others, with a short wait for a locked row, and repeated when an answer was lost
 /// (docs/decisions/0020 and 0023).
 extension SessionStore {
-    /// Consumes a refresh token, or repeats the answer of its first use within the retry window. Safe to run again.
+    /// Consumes a refresh token, or repeats the answer of its first use. Safe to run again.
     ///
     /// No outcome means that a permit was refused. `.busy` means that another transaction holds the session's row; the
     /// permits have not been taken then.

@@ -117,7 +117,7 @@ public struct SessionStore: Sendable {
     /// The outcome of a refresh.
     public enum RotationOutcome: Sendable {
         case rotated(Rotated)
-        /// The token was used before, outside the retry window: the session has ended.
+        /// The token was used before, and its answer is not repeated: the session has ended.
         case reused
         /// The reason is for logs.
         case refused(String)

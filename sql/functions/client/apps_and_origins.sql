@@ -147,7 +147,8 @@ BEGIN
                 THEN format('Give it as %s: lower case, without trailing slash.', rtrim(lower(origin), '/'))
                  WHEN postern.is_host(origin) THEN format('Give it as https://%s.', origin)
                  ELSE 'Allowed is https://host or https://host:port, lower case, without path or trailing slash; http '
-                      'only for localhost and hosts below it; for apps in a web view capacitor://localhost and ionic://localhost.' END);
+                      'only for localhost and hosts below it; for apps in a web view capacitor://localhost and '
+                      'ionic://localhost.' END);
     END IF;
     SELECT coalesce(c.settings ->> 'rp_id', r.primary_domain) INTO v_rp_id
       FROM postern.client AS c JOIN postern.realm AS r ON r.id = c.realm_id
