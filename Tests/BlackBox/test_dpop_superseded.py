@@ -65,6 +65,22 @@ def superseded(app, email, **more):
     return held, app.refreshed(following)["refresh_token"]
 
 
+def at_once(nodes, requests):
+    """The answers of requests that several nodes get at the same time, in their order."""
+    answers = [None] * len(requests)
+
+    def fire(first, node):
+        mine = slice(first, None, len(nodes))
+        answers[mine] = volley(node.port, [wire.request_bytes(*asked) for asked in requests[mine]])
+
+    threads = [threading.Thread(target=fire, args=each) for each in enumerate(nodes)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
 # -- the predecessor ---------------------------------------------------------------------------------
 
 
@@ -86,17 +102,7 @@ def test_an_hour_later_forty_eight_requests_at_once_on_two_nodes_get_the_same_su
     """Each with a proof of its own."""
     held, following = lost(mine, realm.user())
     world.time_travel(HOUR)
-    answers = {}
-
-    def fire(node):
-        answers[node] = volley(node.port, [wire.request_bytes(*request(mine, held, mine.proof())) for _ in range(24)])
-
-    threads = [threading.Thread(target=fire, args=(node,)) for node in (world.node, second_node)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    both = [answer for node in (world.node, second_node) for answer in answers[node]]
+    both = at_once((world.node, second_node), [request(mine, held, mine.proof()) for _ in range(48)])
     assert [answer.status for answer in both] == [200] * 48, both
     assert {answer.json()["refresh_token"] for answer in both} == {following}
     assert_bound(mine.refresh(following), mine.key)
@@ -202,6 +208,27 @@ def test_families_without_a_key_have_the_window_alone(world, realm, client):
         world.time_travel(age)
         assert_refused(app.refresh(chain[0]))
         assert_refused(app.refresh(chain[-1]))
+
+
+@pytest.mark.parametrize("age", [0, HOUR])
+def test_of_all_generations_at_once_on_two_nodes_one_refresh_comes(world, realm, mine, second_node, age):
+    """The live token, the one before, one that is older (within the window) and a thief's requests, mixed: one new token, and nothing ends."""
+    email = realm.user()
+    held, before = lost(mine, email)
+    live = mine.refreshed(before)["refresh_token"]
+    world.time_travel(age)
+    thief = mine.with_key(ProofKey())
+    kinds = {"live": (mine, live), "before": (mine, before), "thief": (thief, live), **({} if age else {"older": (mine, held)})}
+    names = [name for name in kinds for _ in range(2)] * 6
+    answers = at_once((world.node, second_node), [request(*kinds[name], kinds[name][0].proof()) for name in names])
+    got = {name: [answer for answer, other in zip(answers, names) if other == name] for name in kinds}
+    assert [answer.status for answer in got["live"]] == [200] * 12, got["live"]
+    following, = {answer.json()["refresh_token"] for answer in got["live"]}
+    assert {answer.json()["refresh_token"] for answer in got["before"] if answer.status == 200} <= {live}
+    for refused in (*got["thief"], *got.get("older", ()), *(answer for answer in got["before"] if answer.status != 200)):
+        assert_refused(refused)
+    assert audited(world, mine, email, "refresh_token_reuse") == 0
+    assert_bound(mine.refresh(following), mine.key)
 
 
 # -- what has ended ----------------------------------------------------------------------------------
