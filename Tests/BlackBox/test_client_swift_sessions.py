@@ -1,10 +1,19 @@
 """The Swift client library against a server: sessions, refreshes, signing out."""
 
+import socket
+
 import pytest
 
 from harness.swift_client import SwiftClient
 
 FULL = "openid offline_access profile email orders.read"
+
+
+def unused_port():
+    """A port of this device where nothing listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
 
 
 @pytest.fixture
@@ -55,6 +64,36 @@ def test_signing_out_ends_the_session_at_the_server(client, app, api, email):
     client.call("signOut")
     assert client.fails("accessToken", "signedOut")["reason"] == "byUser"
     assert not api.active(token)
+
+
+def test_signing_out_offline_is_told_by_the_next_process(realm, app, api, email, tmp_path):
+    where = dict(host=realm.host, client_id=realm.client("app"), directory=str(tmp_path / "state"))
+    with SwiftClient(**where, port=realm.world.node.port) as client:
+        client.call("adopt", refreshToken=app.sign_in(email)["refresh_token"])
+        token = client.call("accessToken")["value"]
+    with SwiftClient(**where, port=unused_port()) as client:
+        client.call("signOut")
+        assert client.call("state") == {"case": "signedOut", "reason": "byUser"}
+    assert api.active(token)
+    with SwiftClient(**where, port=realm.world.node.port) as client:
+        client.call("appInfo")
+        # It waits until everything is told.
+        client.call("signOut")
+        assert client.requests("/connect/revoke") == 1
+    assert not api.active(token)
+
+
+def test_where_a_nonce_is_required_one_serves_many_calls(world, tmp_path):
+    realm = world.realm()
+    world.admin.call("set_dpop", realm.slug, nonce="required")
+    world.settle()
+    with SwiftClient(realm.host, realm.client("app"), world.node.port, directory=str(tmp_path / "state")) as client:
+        # A Bearer family; the first proof binds it.
+        client.call("adopt", refreshToken=realm.app().sign_in(realm.user())["refresh_token"])
+        for _ in range(30):
+            client.call("account")
+        statuses = [detail["status"] for detail in client.logged("request")]
+        assert len(statuses) - statuses.count("200") <= 3, statuses
 
 
 def test_signing_out_everywhere_ends_every_session_of_the_user(client, app, email):

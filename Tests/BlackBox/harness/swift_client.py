@@ -47,15 +47,20 @@ def driver():
 class SwiftClient:
     """A process with one client. Commands run side by side; `events` has what it told by itself."""
 
-    def __init__(self, host, client_id, port, **configuration):
-        """`host` is the realm's; `port` where its node, or a proxy before it, listens on 127.0.0.1."""
+    def __init__(self, host, client_id, port, prefix=(), environment=None, **configuration):
+        """`host` is the realm's; `port` where its node, or a proxy before it, listens on 127.0.0.1. `prefix` is a command that runs the
+        program, `environment` what is added to that of this process."""
         self._numbers = itertools.count(1)
         self._waiting = {}
+        self._told = []
+        self._directory = configuration.get("directory")
         self._lock = threading.Lock()
         self.events = queue.Queue()
         #: What dialogs and browsers ask the person, to a function that answers; None gives up.
         self.person = {}
-        self.process = subprocess.Popen([driver()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        self.process = subprocess.Popen(
+            [*prefix, driver()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env={**os.environ, **(environment or {})}
+        )
         threading.Thread(target=self._read, daemon=True).start()
         self.call("open", origin=f"https://{host}", client=client_id, base=f"http://127.0.0.1:{port}", **configuration)
 
@@ -112,13 +117,39 @@ class SwiftClient:
             if event["event"] == name:
                 return event
 
+    def wait_event(self, kind, count, command):
+        """Reads events until so many of a kind have come, or a command (a future) has ended."""
+        while count and not command.done():
+            try:
+                count -= self.events.get(timeout=0.2).get("kind") == kind
+            except queue.Empty:
+                pass
+
+    def forget_events(self):
+        """Forgets what it told up to now."""
+        while not self.events.empty():
+            self.events.get()
+
     def kill(self):
         """SIGKILL, as a phone ends an app."""
         self._end(signal.SIGKILL)
 
     def close(self):
-        """Ends it."""
+        """Ends it. No secret of its store was in what it told."""
         self._end(signal.SIGTERM)
+        self._assert_no_secret_was_told()
+
+    def _assert_no_secret_was_told(self):
+        """Of those that the store has."""
+        told = "".join(self._told)
+        for path in Path(self._directory).iterdir() if self._directory and os.path.isdir(self._directory) else ():
+            if path.suffix in (".lock", ".new") or not path.read_bytes():
+                continue
+            document = json.loads(path.read_bytes())
+            session = document.get("session", {})
+            secrets = [document.get("hint"), document.get("key", {}).get("value"), session.get("refreshToken"), session.get("idToken")]
+            secrets += [token["value"] for token in document.get("tokens", [])] + document.get("revoke", [])
+            assert not [secret for secret in secrets if secret and secret in told]
 
     def _end(self, number):
         if self.process.poll() is None:
@@ -137,6 +168,7 @@ class SwiftClient:
                 threading.Thread(target=self._answer, args=(message,), daemon=True).start()
                 continue
             if "event" in message:
+                self._told.append(line)
                 self.events.put(message)
                 continue
             with self._lock:
