@@ -4,6 +4,7 @@ import pytest
 
 from harness import authenticator, wire
 from harness.app import bearer
+from harness.approvals import ask, switch_on
 from harness.codeflow import Flow, hosted
 from harness.holder import holder
 
@@ -117,6 +118,20 @@ def test_an_answer_is_for_the_web_origins_of_its_client(realm):
         assert (answer.status, allowed(answer)) == (401, reader)
         refused = flow.app.post("/connect/token", {"grant_type": "nothing", "client_id": flow.app.client_id}, {"Origin": origin})
         assert (refused.status, allowed(refused)) == (400, OURS if origin == OURS else None)
+
+
+def test_a_page_may_read_what_became_of_its_request_for_approval(world):
+    """200 and errors; not for the origin of another client, nor for a stranger's."""
+    realm = world.realm()
+    switch_on(realm, "app", "app-2", public_clients=True)
+    for client, origin in (("app", OURS), ("app-2", OTHERS)):
+        world.admin.call("put_web_origin", realm.slug, realm.client(client), origin)
+    world.settle()
+    for origin, reader in ((OURS, OURS), (OTHERS, None), (STRANGER, None)):
+        answer = ask(realm.app(), realm.user(), {"Origin": origin})
+        assert (answer.status, allowed(answer)) == (200, reader), answer
+        answer = ask(realm.app(), realm.user(), {"Origin": origin}, scope="")
+        assert (answer.status, allowed(answer)) == (400, reader), answer
 
 
 def test_without_an_origin_nothing_is_said(realm):
