@@ -1,17 +1,18 @@
 -- urn:cocoar:otp, the whole of it in one call.
 SET LOCAL ROLE postern_owner;
 
--- Counts a try before the comparison: on the handle, which has its own tries, or in the address's failure budget and
--- its count of wrong codes (a right code gives both back). A locked address or device compares and counts nothing:
--- reason says why. codes: those to compare with: with a handle its own, of which the last two count, since a mail may
--- arrive late; with the address alone the three newest that this client may redeem. Never more than the number of tries
--- left of the hundred. consecutive, locked_until: wrong codes before this try. p_step: of the failure budget, for each
--- try.
-CREATE OR REPLACE FUNCTION postern.claim_try(
+-- Whether a code may be tried now, and with which codes it is compared. Nothing is counted yet: what is wrong is counted
+-- by refuse_code in the same transaction, under the same lock. reason: why nothing is compared: attempts (the handle has
+-- no tries left, is none, or its client or device is locked), locked, brake, budget. codes: with a handle its own, of
+-- which the last two count, since a mail may arrive late; with the address alone the three newest that this client may
+-- redeem. Never more than the number of tries left of the hundred. consecutive, locked_until: the wrong codes so far.
+-- client_id, session_end: as postern.serving; a client that may not ask has no try. p_step: of the failure budget.
+CREATE OR REPLACE FUNCTION postern.admit_try(
     p_caller postern.caller, p_address_key text, p_handle bytea, p_device uuid, p_failures postern.budget,
     p_brake postern.budget, p_step interval,
-    OUT reason text, OUT codes uuid[], OUT consecutive integer, OUT locked_until timestamptz, OUT compared integer)
-LANGUAGE plpgsql
+    OUT reason text, OUT codes uuid[], OUT consecutive integer, OUT locked_until timestamptz, OUT client_id text,
+    OUT session_end timestamptz)
+LANGUAGE plpgsql STABLE
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -19,34 +20,31 @@ DECLARE
     v_client uuid := p_caller.client;
     v_key bytea := (p_caller.proof).key;
 BEGIN
-    compared := 0;
     IF p_device IS NOT NULL THEN
-        UPDATE postern.sign_in_request AS a
-           SET attempts = a.attempts + 1
-          FROM postern.realm AS r
+        SELECT a.code_ids, CASE WHEN g.locked_until IS NULL THEN coalesce(g.consecutive, 0) ELSE 0 END,
+               g.locked_until, s.client_id, s.session_end
+          INTO codes, consecutive, locked_until, client_id, session_end
+          FROM postern.sign_in_request AS a
+         CROSS JOIN postern.serving(v_realm, v_client, p_caller.permission, p_caller.app) AS s
           LEFT JOIN postern.user_identifier AS i ON i.realm_id = v_realm AND i.proven_key = p_address_key
           LEFT JOIN postern.device_guard AS g
                  ON g.realm_id = v_realm AND g.user_id = i.user_id AND g.device = p_device
          WHERE a.realm_id = v_realm AND a.id = p_handle AND a.address_key = p_address_key AND a.expires_at > now()
            AND a.kind IN ('otp', 'register') AND a.device = p_device AND (a.jkt IS NULL OR a.jkt = v_key)
-           AND r.id = v_realm AND a.attempts < r.otp_attempts AND coalesce(g.locked_until <= now(), true)
-        RETURNING a.code_ids, CASE WHEN g.locked_until IS NULL THEN coalesce(g.consecutive, 0) ELSE 0 END,
-                  g.locked_until
-             INTO codes, consecutive, locked_until;
+           AND a.attempts < s.otp_attempts AND coalesce(g.locked_until <= now(), true);
     ELSIF p_handle IS NOT NULL THEN
-        UPDATE postern.sign_in_request AS a
-           SET attempts = a.attempts + 1
-          FROM postern.realm AS r
+        SELECT a.code_ids, CASE WHEN g.locked_until IS NULL THEN coalesce(g.consecutive, 0) ELSE 0 END,
+               g.locked_until, s.client_id, s.session_end
+          INTO codes, consecutive, locked_until, client_id, session_end
+          FROM postern.sign_in_request AS a
+         CROSS JOIN postern.serving(v_realm, v_client, p_caller.permission, p_caller.app) AS s
           LEFT JOIN postern.code_guard AS g ON g.realm_id = v_realm AND g.address_key = p_address_key
           LEFT JOIN postern.rate_bucket AS b ON b.realm_id = v_realm AND b.key = 'token|wrong-codes'
          WHERE a.realm_id = v_realm AND a.id = p_handle AND a.address_key = p_address_key AND a.expires_at > now()
            AND a.kind IN ('otp', 'register') AND a.device IS NULL AND (a.jkt IS NULL OR a.jkt = v_key)
-           AND r.id = v_realm AND coalesce(g.locked_until <= now(), true)
+           AND coalesce(g.locked_until <= now(), true)
            AND a.attempts < CASE WHEN postern.is_braked(b.tat, p_brake.permits, p_brake.per, p_brake.burst)
-                                 THEN 1 ELSE r.otp_attempts END
-        RETURNING a.code_ids, CASE WHEN g.locked_until IS NULL THEN coalesce(g.consecutive, 0) ELSE 0 END,
-                  g.locked_until
-             INTO codes, consecutive, locked_until;
+                                 THEN 1 ELSE s.otp_attempts END;
     ELSE
         SELECT CASE WHEN g.locked_until > now() THEN 'locked'
                     WHEN postern.is_braked(b.tat, p_brake.permits, p_brake.per, p_brake.burst) THEN 'brake'
@@ -55,38 +53,28 @@ BEGIN
                ARRAY(SELECT c.id FROM postern.login_code AS c
                       WHERE c.realm_id = v_realm AND c.address_key = p_address_key AND c.expires_at > now()
                         AND (c.client IS NULL OR c.client = v_client) AND (c.jkt IS NULL OR c.jkt = v_key)
-                      ORDER BY c.created_at DESC, c.id LIMIT 3)
-          INTO reason, consecutive, locked_until, codes
-          FROM (VALUES (v_realm, p_address_key)) AS k (realm_id, address_key)
-          LEFT JOIN postern.code_guard AS g ON g.realm_id = k.realm_id AND g.address_key = k.address_key
-          LEFT JOIN postern.rate_bucket AS b ON b.realm_id = k.realm_id AND b.key = 'token|wrong-codes';
+                      ORDER BY c.created_at DESC, c.id LIMIT 3), s.client_id, s.session_end
+          INTO reason, consecutive, locked_until, codes, client_id, session_end
+          FROM postern.serving(v_realm, v_client, p_caller.permission, p_caller.app) AS s
+          LEFT JOIN postern.code_guard AS g ON g.realm_id = v_realm AND g.address_key = p_address_key
+          LEFT JOIN postern.rate_bucket AS b ON b.realm_id = v_realm AND b.key = 'token|wrong-codes';
     END IF;
-    IF p_handle IS NOT NULL AND NOT FOUND THEN
+    IF NOT FOUND THEN
         reason := 'attempts';
         codes := '{}';
         consecutive := 0;
     ELSIF p_handle IS NOT NULL THEN
         codes := codes[greatest(cardinality(codes) - least(2, greatest(100 - consecutive, 1)) + 1, 1):];
-    ELSIF reason IS NULL THEN
+    ELSE
         codes := codes[:greatest(100 - consecutive, 1)];
-        compared := cardinality(codes);
-        INSERT INTO postern.code_guard AS g (realm_id, address_key, failures_tat, consecutive)
-        VALUES (v_realm, p_address_key, CASE WHEN compared > 0 THEN now() + p_step ELSE '-infinity' END, compared)
-            ON CONFLICT (realm_id, address_key) DO UPDATE
-           SET failures_tat = CASE WHEN compared > 0 THEN greatest(g.failures_tat, now()) + p_step
-                                   ELSE g.failures_tat END,
-               consecutive = claim_try.consecutive + compared,
-               locked_until = CASE WHEN claim_try.consecutive + compared >= 100 THEN now() + interval '24 hours' END,
-               updated_at = now();
     END IF;
 END
 $$;
-COMMENT ON FUNCTION postern.claim_try IS 'Counts a try at the codes of an address, and says which codes it may compare';
-GRANT EXECUTE ON FUNCTION postern.claim_try TO postern_app;
+COMMENT ON FUNCTION postern.admit_try IS 'Whether a code may be tried at an address now, and the codes to compare with';
+GRANT EXECUTE ON FUNCTION postern.admit_try TO postern_app;
 
--- The tries of a right code are given back: it ends the count of wrong codes. p_step: with the address alone.
 CREATE OR REPLACE FUNCTION postern.settle_right_code(
-    p_caller postern.caller, p_address_key text, p_handle bytea, p_device uuid, p_user uuid, p_step interval)
+    p_caller postern.caller, p_address_key text, p_device uuid, p_user uuid)
 RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -95,9 +83,7 @@ BEGIN
         UPDATE postern.device_guard AS g SET consecutive = 0, locked_until = NULL
          WHERE g.realm_id = p_caller.realm AND g.user_id = p_user AND g.device = p_device;
     ELSE
-        UPDATE postern.code_guard AS g
-           SET consecutive = 0, locked_until = NULL,
-               failures_tat = CASE WHEN p_handle IS NULL THEN g.failures_tat - p_step ELSE g.failures_tat END
+        UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL
          WHERE g.realm_id = p_caller.realm AND g.address_key = p_address_key;
     END IF;
 END
@@ -105,29 +91,8 @@ $$;
 COMMENT ON FUNCTION postern.settle_right_code IS 'Ends the count of wrong codes of an address or a known device';
 GRANT EXECUTE ON FUNCTION postern.settle_right_code TO postern_app;
 
--- A try that was counted and compared, and is no try at the first factor after all.
-CREATE OR REPLACE FUNCTION postern.give_try_back(
-    p_realm uuid, p_address_key text, p_handle bytea, p_step interval, p_consecutive integer,
-    p_locked_until timestamptz)
-RETURNS void
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    IF p_handle IS NOT NULL THEN
-        UPDATE postern.sign_in_request AS a SET attempts = a.attempts - 1
-         WHERE a.realm_id = p_realm AND a.id = p_handle;
-    ELSE
-        UPDATE postern.code_guard AS g
-           SET failures_tat = g.failures_tat - p_step, consecutive = p_consecutive, locked_until = p_locked_until
-         WHERE g.realm_id = p_realm AND g.address_key = p_address_key;
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION postern.give_try_back IS 'Takes back what claim_try counted';
-GRANT EXECUTE ON FUNCTION postern.give_try_back TO postern_app;
-
 -- Order: take permits; try the lock of the address (of the device, for the handle of a known device) without waiting;
--- refuse what is locked out; count the try; compare, consume and open the session, or count the wrong codes. outcome
+-- refuse what is locked out; compare; consume and open the session, or count the try and the wrong codes. outcome
 -- busy: another transaction tries a code of this address now; nothing was counted or consumed, call again. compared: as
 -- in postern.refuse_code. An account with a second factor takes two calls. The first call consumes nothing and returns
 -- second_factor with the data to compare the presented code with. The second call (p_second: the result of the
@@ -143,8 +108,6 @@ AS $$
 DECLARE
     v_realm uuid := p_caller.realm;
     v_client uuid := p_caller.client;
-    v_permission text := p_caller.permission;
-    v_app text := p_caller.app;
     v_wants_second boolean := p_second.factor IS NOT NULL OR postern.falls_short(p_new);
     v_step interval := make_interval(secs => p_failures.per / p_failures.permits);
     v_device uuid;
@@ -170,27 +133,25 @@ BEGIN
         v.outcome := 'busy';
         RETURN v;
     END IF;
-    v_try := postern.claim_try(p_caller, p_address_key, p_handle, v_device, p_failures, p_brake, v_step);
+    v_try := postern.admit_try(p_caller, p_address_key, p_handle, v_device, p_failures, p_brake, v_step);
 
     WHILE v_try.reason IS NULL LOOP
         -- Every try runs this query, so that its time is the same. (@> rather than = ANY: no part of the index
         -- condition, so that the generic plan is chosen and nothing is planned per call. The first key is that of
-        -- nearly every code.)
-        SELECT u.id, u.security_stamp, u.has_totp, s.client_id, s.session_end, c.region, c.source,
+        -- nearly every code. The address of a test identity is never proven.)
+        SELECT u.id, u.security_stamp, u.has_totp, v_try.client_id, v_try.session_end, c.region, c.source,
                NOT c.is_test AND i.kind = 'phone' AND i.proved_at < postern.stale_before(v_realm)
           INTO v_candidate.user_id, v_candidate.security_stamp, v_candidate.has_totp, v_candidate.client_id,
                v_candidate.session_end, v_region, v_asked_from, v_stale
           FROM postern.login_code AS c
           JOIN postern.user_account AS u ON u.realm_id = v_realm AND u.id = c.user_id AND u.enabled
-          LEFT JOIN postern.user_identifier AS i
-                 ON i.realm_id = v_realm AND i.proven_key = p_address_key AND i.user_id = u.id
-          CROSS JOIN postern.serving(v_realm, v_client, v_permission, v_app) AS s
+          JOIN postern.user_identifier AS i
+            ON i.realm_id = v_realm AND i.user_id = c.user_id AND i.key = p_address_key
+           AND (c.is_test OR i.proven_key IS NOT NULL)
          WHERE c.realm_id = v_realm AND c.address_key = p_address_key AND v_try.codes @> ARRAY[c.id]
            AND c.expires_at > now() AND (c.client IS NULL OR c.client = v_client)
            AND (c.mac = sha256(c.salt || p_keyed[1])
-                OR EXISTS (SELECT FROM unnest(p_keyed[2:]) AS x (keyed) WHERE c.mac = sha256(c.salt || x.keyed)))
-           AND (c.is_test OR i.user_id IS NOT NULL)
-         LIMIT 1;
+                OR EXISTS (SELECT FROM unnest(p_keyed[2:]) AS x (keyed) WHERE c.mac = sha256(c.salt || x.keyed)));
         EXIT WHEN FOUND AND NOT v_stale OR v_registered;
         -- The code of a registration has a user now, who is found by the next pass. A number that its account has not
         -- used for long may have passed to another person: a page asks for one more proof.
@@ -206,9 +167,6 @@ BEGIN
     IF v_candidate.user_id IS NOT NULL AND (v_candidate.has_totp OR v_wants_second) THEN
         v := postern.ask_second_factor(p_caller, p_new, v_candidate, p_second, v);
         IF v.outcome IS NOT NULL THEN
-            PERFORM postern.give_try_back(v_realm, p_address_key, p_handle, v_step, v_try.consecutive,
-                                          v_try.locked_until);
-            v.compared := 0;
             RETURN v;
         END IF;
     END IF;
@@ -216,14 +174,12 @@ BEGIN
         -- A right code ends all codes of the address: the transaction that deletes them has redeemed it.
         DELETE FROM postern.login_code AS d WHERE d.realm_id = v_realm AND d.address_key = p_address_key;
         IF FOUND THEN
-            v.compared := 0;
             IF v_region IS NOT NULL THEN
                 PERFORM postern.give_back(v_realm, p_address_key, v_region, v_asked_from),
                         postern.confirm_identifier(v_realm, v_candidate.user_id, p_address_key);
             END IF;
-            IF v_try.consecutive > 0 OR v_try.locked_until IS NOT NULL OR p_handle IS NULL THEN
-                PERFORM postern.settle_right_code(p_caller, p_address_key, p_handle, v_device, v_candidate.user_id,
-                                                  v_step);
+            IF v_try.consecutive > 0 OR v_try.locked_until IS NOT NULL THEN
+                PERFORM postern.settle_right_code(p_caller, p_address_key, v_device, v_candidate.user_id);
             END IF;
             RETURN postern.sign_in(p_caller, p_new, v_candidate, v);
         END IF;
@@ -231,14 +187,10 @@ BEGIN
 
     v := postern.refuse_sign_in(p_caller, p_new, v, v_try.reason);
     IF v.outcome = 'ok' THEN
-        v.compared := 0;
-        IF v_try.reason IS NULL THEN
-            PERFORM postern.give_try_back(v_realm, p_address_key, p_handle, v_step, 0, NULL);
-        END IF;
         RETURN v;
     END IF;
     v_refusal := postern.refuse_code(p_caller, p_address_key, p_handle, v_try.codes, p_keyed, p_new.token_salt,
-                                     v_device, v_try.consecutive, v_try.reason);
+                                     v_device, v_try.consecutive, v_step, v_try.reason);
     v.reason := v_refusal.because;
     v.compared := v_refusal.compared;
     RETURN v;

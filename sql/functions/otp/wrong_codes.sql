@@ -16,12 +16,13 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
     ON CONFLICT (table_name) DO UPDATE SET condition = excluded.condition;
 
 -- A try that redeems nothing: the reason for the log, the work of three comparisons however many codes there were, and
--- the count of wrong codes. p_because: why nothing was compared; NULL: something was. compared: for the realm's limit,
+-- the count: of the handle's tries, or in the address's failure budget, and of wrong codes in a row (a right code ends
+-- both counts). p_because: why nothing was compared, so that nothing is counted; NULL: something was. compared: for the realm's limit,
 -- the wrong codes that were those of accounts. A code to register with belongs to no account: guessing it reaches
 -- none, and a stranger can cause one for each address that he invents.
 CREATE OR REPLACE FUNCTION postern.refuse_code(
     p_caller postern.caller, p_address_key text, p_handle bytea, p_codes uuid[], p_keyed bytea[], p_salt bytea,
-    p_device uuid, p_consecutive integer, p_because text, OUT because text, OUT compared integer)
+    p_device uuid, p_consecutive integer, p_step interval, p_because text, OUT because text, OUT compared integer)
 LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -36,6 +37,8 @@ DECLARE
     v_equal bigint;
     v_of_accounts bigint;
     v_bound bigint;
+    -- Of the address's failure budget. A handle has tries of its own, and with no code there was nothing to guess.
+    v_step interval := CASE WHEN p_handle IS NULL AND cardinality(p_codes) > 0 THEN p_step END;
 BEGIN
     SELECT count(*), count(*) FILTER (WHERE x.is_live), count(*) FILTER (WHERE x.is_compared),
            count(*) FILTER (WHERE x.is_compared AND x.is_right), count(*) FILTER (WHERE x.client <> v_client),
@@ -57,10 +60,13 @@ BEGIN
         RETURN;
     END IF;
     -- Each code that was compared and wrong adds one to the consecutive wrong codes. The hundredth locks codes for a
-    -- day; then the count starts again. With the address alone they are already counted, unless one code was right but
-    -- could not be redeemed.
+    -- day; then the count starts again.
     compared := v_of_accounts;
     v_wrong := p_consecutive + v_compared - v_equal;
+    IF p_handle IS NOT NULL THEN
+        UPDATE postern.sign_in_request AS a SET attempts = a.attempts + 1
+         WHERE a.realm_id = v_realm AND a.id = p_handle;
+    END IF;
     IF p_device IS NOT NULL THEN
         INSERT INTO postern.device_guard AS g (realm_id, user_id, device, consecutive)
         SELECT v_realm, i.user_id, p_device, v_wrong - p_consecutive
@@ -68,12 +74,12 @@ BEGIN
             ON CONFLICT (realm_id, user_id, device) DO UPDATE
            SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END,
                updated_at = now();
-    ELSIF p_handle IS NOT NULL OR v_equal > 0 THEN
-        INSERT INTO postern.code_guard AS g (realm_id, address_key, consecutive)
-        VALUES (v_realm, p_address_key, v_wrong - p_consecutive)
+    ELSE
+        INSERT INTO postern.code_guard AS g (realm_id, address_key, failures_tat, consecutive)
+        VALUES (v_realm, p_address_key, coalesce(now() + v_step, '-infinity'), v_wrong - p_consecutive)
             ON CONFLICT (realm_id, address_key) DO UPDATE
-           SET consecutive = v_wrong, locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END,
-               updated_at = now();
+           SET failures_tat = coalesce(greatest(g.failures_tat, now()) + v_step, g.failures_tat), consecutive = v_wrong,
+               locked_until = CASE WHEN v_wrong >= 100 THEN now() + interval '24 hours' END, updated_at = now();
     END IF;
     IF v_wrong >= 100 THEN
         INSERT INTO postern.audit_event (realm_id, event, client, user_id, source, detail)
