@@ -1,25 +1,32 @@
 -- urn:cocoar:otp, the whole of it in one call.
 SET LOCAL ROLE postern_owner;
 
--- Whether a code may be tried now, and with which codes it is compared. Nothing is counted yet: what is wrong is counted
--- by refuse_code in the same transaction, under the same lock. reason: why nothing is compared: attempts (the handle has
--- no tries left, is none, or its client or device is locked), locked, brake, budget. codes: with a handle its own, of
--- which the last two count, since a mail may arrive late; with the address alone the three newest that this client may
--- redeem. Never more than the number of tries left of the hundred. consecutive, locked_until: the wrong codes so far.
--- client_id, session_end: as postern.serving; a client that may not ask has no try. p_step: of the failure budget.
+-- Whether a code may be tried now, and with which codes it is compared. Nothing is counted yet: what is wrong is
+-- counted by refuse_code in the same transaction, under the same lock: one try at a time per address, or per known
+-- device, so that the next try sees the effects of this one. reason: why nothing is compared: busy (another transaction
+-- has the lock), attempts (the handle has no tries left, is none or another device's, or its client or device is
+-- locked), locked, brake, budget. codes: with a handle its own, of which the last two count, since a mail may arrive
+-- late; with the address alone the three newest that this client may redeem. Never more than the number of tries left
+-- of the hundred. consecutive, locked_until: the wrong codes so far. client_id, session_end: as postern.serving; a
+-- client that may not ask has no try. p_step: of the failure budget.
 CREATE OR REPLACE FUNCTION postern.admit_try(
     p_caller postern.caller, p_address_key text, p_handle bytea, p_device uuid, p_failures postern.budget,
     p_brake postern.budget, p_step interval,
     OUT reason text, OUT codes uuid[], OUT consecutive integer, OUT locked_until timestamptz, OUT client_id text,
     OUT session_end timestamptz)
-LANGUAGE plpgsql STABLE
+LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
     v_realm uuid := p_caller.realm;
     v_client uuid := p_caller.client;
     v_key bytea := (p_caller.proof).key;
+    v_attempts integer := 0;
 BEGIN
+    IF NOT pg_try_advisory_xact_lock(postern.lock_of_codes(v_realm, p_address_key, p_device)) THEN
+        reason := 'busy';
+        RETURN;
+    END IF;
     IF p_device IS NOT NULL THEN
         SELECT a.code_ids, CASE WHEN g.locked_until IS NULL THEN coalesce(g.consecutive, 0) ELSE 0 END,
                g.locked_until, s.client_id, s.session_end
@@ -34,17 +41,14 @@ BEGIN
            AND a.attempts < s.otp_attempts AND coalesce(g.locked_until <= now(), true);
     ELSIF p_handle IS NOT NULL THEN
         SELECT a.code_ids, CASE WHEN g.locked_until IS NULL THEN coalesce(g.consecutive, 0) ELSE 0 END,
-               g.locked_until, s.client_id, s.session_end
-          INTO codes, consecutive, locked_until, client_id, session_end
+               g.locked_until, s.client_id, s.session_end, a.attempts
+          INTO codes, consecutive, locked_until, client_id, session_end, v_attempts
           FROM postern.sign_in_request AS a
          CROSS JOIN postern.serving(v_realm, v_client, p_caller.permission, p_caller.app) AS s
           LEFT JOIN postern.code_guard AS g ON g.realm_id = v_realm AND g.address_key = p_address_key
-          LEFT JOIN postern.rate_bucket AS b ON b.realm_id = v_realm AND b.key = 'token|wrong-codes'
          WHERE a.realm_id = v_realm AND a.id = p_handle AND a.address_key = p_address_key AND a.expires_at > now()
            AND a.kind IN ('otp', 'register') AND a.device IS NULL AND (a.jkt IS NULL OR a.jkt = v_key)
-           AND coalesce(g.locked_until <= now(), true)
-           AND a.attempts < CASE WHEN postern.is_braked(b.tat, p_brake.permits, p_brake.per, p_brake.burst)
-                                 THEN 1 ELSE s.otp_attempts END;
+           AND a.attempts < s.otp_attempts AND coalesce(g.locked_until <= now(), true);
     ELSE
         SELECT CASE WHEN g.locked_until > now() THEN 'locked'
                     WHEN postern.is_braked(b.tat, p_brake.permits, p_brake.per, p_brake.burst) THEN 'brake'
@@ -59,7 +63,8 @@ BEGIN
           LEFT JOIN postern.code_guard AS g ON g.realm_id = v_realm AND g.address_key = p_address_key
           LEFT JOIN postern.rate_bucket AS b ON b.realm_id = v_realm AND b.key = 'token|wrong-codes';
     END IF;
-    IF NOT FOUND THEN
+    -- The realm's limit of wrong codes leaves each handle its first try.
+    IF NOT FOUND OR v_attempts > 0 AND postern.realm_is_braked(v_realm, p_brake) THEN
         reason := 'attempts';
         codes := '{}';
         consecutive := 0;
@@ -123,17 +128,19 @@ BEGIN
     IF v.outcome IS NOT NULL THEN
         RETURN v;
     END IF;
-    -- One try at a time per address, so that the next try sees the effects of this one. Known devices do not wait for
-    -- strangers.
-    IF p_handle IS NOT NULL THEN
+    v_try := postern.admit_try(p_caller, p_address_key, p_handle, NULL, p_failures, p_brake, v_step);
+    IF p_handle IS NOT NULL AND v_try.reason IN ('busy', 'attempts') THEN
+        -- Known devices do not wait for strangers.
         SELECT a.device INTO v_device
           FROM postern.sign_in_request AS a WHERE a.realm_id = v_realm AND a.id = p_handle;
+        IF v_device IS NOT NULL THEN
+            v_try := postern.admit_try(p_caller, p_address_key, p_handle, v_device, p_failures, p_brake, v_step);
+        END IF;
     END IF;
-    IF NOT pg_try_advisory_xact_lock(postern.lock_of_codes(v_realm, p_address_key, v_device)) THEN
+    IF v_try.reason = 'busy' THEN
         v.outcome := 'busy';
         RETURN v;
     END IF;
-    v_try := postern.admit_try(p_caller, p_address_key, p_handle, v_device, p_failures, p_brake, v_step);
 
     WHILE v_try.reason IS NULL LOOP
         -- Every try runs this query, so that its time is the same. (@> rather than = ANY: no part of the index

@@ -17,9 +17,9 @@ INSERT INTO postern.sweep_rule (table_name, condition) VALUES
 
 -- A try that redeems nothing: the reason for the log, the work of three comparisons however many codes there were, and
 -- the count: of the handle's tries, or in the address's failure budget, and of wrong codes in a row (a right code ends
--- both counts). p_because: why nothing was compared, so that nothing is counted; NULL: something was. compared: for the realm's limit,
--- the wrong codes that were those of accounts. A code to register with belongs to no account: guessing it reaches
--- none, and a stranger can cause one for each address that he invents.
+-- both counts). p_because: why nothing was compared, so that nothing is counted; NULL: something was. compared: for the
+-- realm's limit, the wrong codes that were those of accounts. A code to register with belongs to no account: guessing
+-- it reaches none, and a stranger can cause one for each address that he invents.
 CREATE OR REPLACE FUNCTION postern.refuse_code(
     p_caller postern.caller, p_address_key text, p_handle bytea, p_codes uuid[], p_keyed bytea[], p_salt bytea,
     p_device uuid, p_consecutive integer, p_step interval, p_because text, OUT because text, OUT compared integer)
@@ -109,6 +109,18 @@ COMMENT ON FUNCTION postern.is_braked IS
     'Whether a limit of wrong codes is used up: not a whole permit is left; NULL for no limit';
 GRANT EXECUTE ON FUNCTION postern.is_braked TO postern_app;
 
+CREATE OR REPLACE FUNCTION postern.realm_is_braked(p_realm uuid, p_brake postern.budget) RETURNS boolean
+LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM postern.rate_bucket AS b
+                    WHERE b.realm_id = p_realm AND b.key = 'token|wrong-codes'
+                      AND postern.is_braked(b.tat, p_brake.permits, p_brake.per, p_brake.burst));
+END
+$$;
+COMMENT ON FUNCTION postern.realm_is_braked IS 'Whether a realm''s limit of wrong codes is used up';
+GRANT EXECUTE ON FUNCTION postern.realm_is_braked TO postern_app;
+
 -- Adds wrong codes to the realm's limit. Each server reports at most a few times a second, for all wrong codes since
 -- its last report, so that the realm's one row is written seldom, however many codes are tried. Returns whether the
 -- limit is used up now.
@@ -155,16 +167,12 @@ CREATE OR REPLACE FUNCTION postern.forget_wrong_codes(p_realm uuid, p_address_ke
 RETURNS void
 LANGUAGE plpgsql
 AS $$
-DECLARE
-    v_key text;
 BEGIN
     IF p_device IS NULL THEN
-        -- One row by its whole key at a time: strangers decide how many rows the table has, and a plan for a set of
-        -- keys may read all of them.
-        FOR v_key IN SELECT k FROM postern.identifier_keys(p_realm, p_user) AS k LOOP
-            UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL
-             WHERE g.realm_id = p_realm AND g.address_key = v_key AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
-        END LOOP;
+        UPDATE postern.code_guard AS g SET consecutive = 0, locked_until = NULL
+          FROM postern.user_identifier AS i
+         WHERE i.realm_id = p_realm AND i.user_id = p_user AND g.realm_id = p_realm AND g.address_key = i.key
+           AND (g.consecutive > 0 OR g.locked_until IS NOT NULL);
     ELSE
         UPDATE postern.device_guard AS g SET consecutive = 0, locked_until = NULL
          WHERE g.realm_id = p_realm AND g.user_id = p_user AND g.device = p_device
