@@ -25,15 +25,15 @@ COMMENT ON FUNCTION postern.is_switched_on IS
     'Whether a sign-in under this permission is switched on: the pages, or the native grants';
 GRANT EXECUTE ON FUNCTION postern.is_switched_on TO postern_app;
 
--- The client of a caller that may sign in its users now, and when a session that is opened now ends at the latest, and
--- how often a code may be tried; no row otherwise. PostgreSQL puts it into the statements in place of the call.
+-- The client of a caller that may sign in its users now, and when a session that is opened now ends at the latest, with
+-- what else a sign-in asks of the realm; no row otherwise. PostgreSQL puts it into the statements in place of the call.
 CREATE OR REPLACE FUNCTION postern.serving(
     p_realm uuid, p_client uuid, p_permission text, p_app text, OUT client_id text, OUT session_end timestamptz,
-    OUT otp_attempts integer)
+    OUT otp_attempts integer, OUT ceremony_lifetime interval)
 RETURNS SETOF record
 LANGUAGE sql STABLE ROWS 1
 AS $$
-    SELECT k.client_id, now() + r.session_lifetime, r.otp_attempts
+    SELECT k.client_id, now() + r.session_lifetime, r.otp_attempts, r.ceremony_lifetime
       FROM postern.client AS k, postern.realm AS r
      WHERE k.realm_id = p_realm AND k.id = p_client AND k.enabled AND p_permission = ANY (k.permissions)
        AND r.id = p_realm AND r.enabled AND postern.is_switched_on(r, p_permission, p_app)

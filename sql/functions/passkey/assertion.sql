@@ -31,20 +31,28 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_realm uuid := p_caller.realm;
+    v_lifetime interval;
+    v postern.sign_in_result;
 BEGIN
-    SELECT t.outcome, t.limit_ord, t.retry_after, t.granted INTO outcome, limit_ord, retry_after, granted
-      FROM postern.admit(p_caller, p_permits) AS t;
-    IF outcome = 'rate_limited' THEN
+    v := postern.admit(p_caller, p_permits);
+    limit_ord := v.limit_ord;
+    retry_after := v.retry_after;
+    granted := v.granted;
+    IF v.outcome = 'rate_limited' THEN
+        outcome := v.outcome;
         RETURN;
     END IF;
-    PERFORM postern.require_client(p_caller);
-    outcome := CASE WHEN postern.spend_ceremony(v_realm, p_ceremony, p_expires, p_session) THEN 'spent'
+    SELECT s.ceremony_lifetime, p.id, u.user_handle, p.public_key, p.sign_count, p.backup_eligible
+      INTO v_lifetime, passkey, user_handle, public_key, sign_count, backup_eligible
+      FROM postern.serving(v_realm, p_caller.client, p_caller.permission, p_caller.app) AS s
+      LEFT JOIN (postern.passkey AS p
+                 JOIN postern.user_account AS u ON u.realm_id = v_realm AND u.id = p.user_id)
+             ON p.realm_id = v_realm AND p.credential_id = p_credential_id AND p.rp_id = p_rp_id;
+    IF NOT FOUND THEN
+        PERFORM postern.require_client(p_caller);
+    END IF;
+    outcome := CASE WHEN postern.spend(v_realm, p_ceremony, p_expires, v_lifetime, p_session) THEN 'spent'
                     ELSE 'refused' END;
-    SELECT p.id, u.user_handle, p.public_key, p.sign_count, p.backup_eligible
-      INTO passkey, user_handle, public_key, sign_count, backup_eligible
-      FROM postern.passkey AS p, postern.user_account AS u
-     WHERE p.realm_id = v_realm AND p.credential_id = p_credential_id AND p.rp_id = p_rp_id
-       AND u.realm_id = v_realm AND u.id = p.user_id;
 END
 $$;
 COMMENT ON FUNCTION postern.begin_assertion IS 'Spends a login ceremony and fetches the credential it names';
