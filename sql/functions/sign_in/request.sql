@@ -109,6 +109,8 @@ DECLARE
     v_realm uuid := p_caller.realm;
     v_set text := set_config('postern.realm', v_realm::text, true);
     v_before record;
+    v_request record;
+    v postern.sign_in_result;
 BEGIN
     IF p_request.resend_of IS NOT NULL THEN
         SELECT a.sends, a.last_send_at > now() - r.resend_cooldown AS cools,
@@ -135,8 +137,11 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    SELECT t.outcome, t.limit_ord, t.retry_after, t.granted INTO outcome, limit_ord, retry_after, granted
-      FROM postern.admit(p_caller, p_permits) AS t;
+    v := postern.admit(p_caller, p_permits);
+    outcome := v.outcome;
+    limit_ord := v.limit_ord;
+    retry_after := v.retry_after;
+    granted := v.granted;
     IF outcome = 'rate_limited' THEN
         RETURN;
     END IF;
@@ -145,8 +150,9 @@ BEGIN
         RETURN;
     END IF;
     outcome := 'accepted';
-    SELECT r.handle, greatest(p_request.sends - r.sends, 0) INTO handle, sends_left
-      FROM postern.record_request(p_caller, p_request, p_brake) AS r;
+    v_request := postern.record_request(p_caller, p_request, p_brake);
+    handle := v_request.handle;
+    sends_left := greatest(p_request.sends - v_request.sends, 0);
 END
 $$;
 COMMENT ON FUNCTION postern.record_sent_request IS
