@@ -135,6 +135,38 @@ def test_an_address_sent_twice_through_two_nodes_gets_one_message(realm, second)
     assert "code" in session.browser.members
 
 
+def test_a_sign_in_begun_anew_within_the_cooldown_waits_for_the_message_that_is_on_its_way(world):
+    """The person goes back to the app and begins again: one message, whose code is right on the page that is shown."""
+    realm = hosted(world.realm(cooldown="60 seconds"), offer_passkey=False)
+    session, email = Session(realm), realm.user()
+    session.send(email)
+    code = newest(realm, email)
+    session.begin()
+    session.send(email)
+    assert session.browser.page.step == "code"
+    session.browser.submit("continue", code=code)
+    assert "code" in session.browser.members
+    assert len(realm.world.mailbox.to(email, "code")) == 1
+    session.begin(prompt="login")
+    session.send(email)
+    session.browser.submit("continue", code=newest(realm, email, 2))
+    assert "code" in session.browser.members, "a code that was used is not waited for"
+
+
+def test_another_browser_within_the_cooldown_gets_a_message_of_its_own(world):
+    """And its code is not that of the first."""
+    realm = hosted(world.realm(cooldown="60 seconds"), offer_passkey=False)
+    session, other, email = Session(realm), Session(realm), realm.user()
+    session.send(email)
+    code = newest(realm, email)
+    other.send(email)
+    newest(realm, email, 2)
+    other.browser.submit("continue", code=code)
+    assert other.browser.page.error == "wrong_code"
+    session.browser.submit("continue", code=code)
+    assert "code" in session.browser.members
+
+
 def test_an_address_sent_again_from_the_page_that_is_shown_again_gets_one_message(realm):
     """As after the button for back: the page has another text of `tx` for the same step."""
     session, email = Session(realm), realm.user()

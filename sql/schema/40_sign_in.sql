@@ -98,6 +98,7 @@ CREATE TYPE postern.new_request AS (
     last_name    text,
     locale       text,
     page_origin  text,
+    page_browser bytea,
     hint_user    uuid,
     hint_session uuid,
     lifetime     integer,
@@ -105,8 +106,8 @@ CREATE TYPE postern.new_request AS (
 );
 COMMENT ON TYPE postern.new_request IS
     'A request for a message: id: of the new handle; resend_of: the handle to send again for; address: as typed, or a'
-    ' number; channel NULL: mail; region: the country of a number; page_origin NULL: an app asks; hint_user and'
-    ' hint_session: sub and sid of an ID token that came with it; lifetime in seconds; sends: messages that a handle'
-    ' may cause';
+    ' number; channel NULL: mail; region: the country of a number; page_origin NULL: an app asks; page_browser: SHA-256'
+    ' of the cookie of the browser whose page asks; hint_user and hint_session: sub and sid of an ID token that came'
+    ' with it; lifetime in seconds; sends: messages that a handle may cause';
 
 RESET ROLE;

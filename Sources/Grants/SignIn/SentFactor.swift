@@ -49,6 +49,8 @@ public struct SignInRequest: Sendable {
     let locale: String?
     /// Origin of the page that asks; `nil`: an app does.
     var pageOrigin: String?
+    /// SHA-256 of the cookie of the browser whose page asks.
+    var pageBrowser: [UInt8]?
     /// Of the key that the handle is bound to.
     var proof: ProofUse?
 
@@ -59,6 +61,6 @@ public struct SignInRequest: Sendable {
             channel: address.channel, region: address.region, client: client?.key, app: realm.app?.slug, source: source,
             lifetime: Int32(clamping: lifetime), sends: Int32(clamping: address.sends(in: realm)),
             hint: hint.map { (user: $0.user, session: $0.session) }, locale: locale, pageOrigin: pageOrigin,
-            proof: proof)
+            pageBrowser: pageBrowser, proof: proof)
     }
 }

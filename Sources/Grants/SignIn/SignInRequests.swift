@@ -15,6 +15,8 @@ public struct SignInRequests: Sendable {
         let locale: String?
         /// Origin of the page that asks; `nil`: an app does.
         let pageOrigin: String?
+        /// SHA-256 of the cookie of that page's browser.
+        let pageBrowser: [UInt8]?
         /// The signed-in user of a page's browser, and the browser session, in the place of an ID token.
         let device: (user: UUIDValue, session: UUIDValue)?
 
@@ -22,10 +24,11 @@ public struct SignInRequests: Sendable {
         /// - Parameters:
         ///   - locale: the language that the message is to be in.
         ///   - pageOrigin: the origin of the page that asks, where its link is to lead.
+        ///   - pageBrowser: one browser that asks again within the cooldown gets the handle that it has.
         public init(
             address: MessageAddress, firstName: PersonName?, lastName: PersonName?, clientID: String?,
             authSession: String?, idTokenHint: String?, locale: String? = nil, pageOrigin: String? = nil,
-            device: (user: UUIDValue, session: UUIDValue)? = nil
+            pageBrowser: [UInt8]? = nil, device: (user: UUIDValue, session: UUIDValue)? = nil
         ) {
             self.address = address
             self.firstName = firstName
@@ -35,6 +38,7 @@ public struct SignInRequests: Sendable {
             self.idTokenHint = idTokenHint
             self.locale = locale
             self.pageOrigin = pageOrigin
+            self.pageBrowser = pageBrowser
             self.device = device
         }
     }
@@ -84,7 +88,7 @@ public struct SignInRequests: Sendable {
             address: form.address, firstName: form.firstName, lastName: form.lastName, client: client, source: source,
             hint: form.device.map { IDTokenHint(user: $0.user, session: $0.session, clientID: client?.clientID ?? "") }
                 ?? form.idTokenHint.flatMap { IDTokenHint($0, realm: realm, client: client) },
-            locale: form.locale, pageOrigin: form.pageOrigin, proof: proof)
+            locale: form.locale, pageOrigin: form.pageOrigin, pageBrowser: form.pageBrowser, proof: proof)
         let (answered, sendsLeft) = try await record(request, for: factor)
         wakeWorker()
         return Receipt(

@@ -38,6 +38,8 @@ public struct SignInRequestStore: Sendable {
         let locale: String?
         /// Origin of the page that asks; `nil`: an app does.
         let pageOrigin: String?
+        /// SHA-256 of the cookie of the browser whose page asks.
+        let pageBrowser: [UInt8]?
         /// The proof that came with it.
         let proof: ProofUse?
 
@@ -45,7 +47,7 @@ public struct SignInRequestStore: Sendable {
             realm: UUIDValue, id: [UInt8], resendOf: [UInt8]?, address: String, addressKey: String, channel: Channel?,
             region: String?, client: UUIDValue?, app: String?, source: String, lifetime: Int32, sends: Int32,
             hint: (user: UUIDValue, session: UUIDValue)?, locale: String? = nil, pageOrigin: String? = nil,
-            proof: ProofUse? = nil
+            pageBrowser: [UInt8]? = nil, proof: ProofUse? = nil
         ) {
             self.realm = realm
             self.id = id
@@ -62,6 +64,7 @@ public struct SignInRequestStore: Sendable {
             self.hint = hint
             self.locale = locale
             self.pageOrigin = pageOrigin
+            self.pageBrowser = pageBrowser
             self.proof = proof
         }
 
@@ -82,7 +85,7 @@ public struct SignInRequestStore: Sendable {
                 "request", as: "new_request",
                 [
                     "id", "resend_of", "kind", "address", "address_key", "channel", "region", "first_name", "last_name",
-                    "locale", "page_origin", "hint_user", "hint_session", "lifetime", "sends",
+                    "locale", "page_origin", "page_browser", "hint_user", "hint_session", "lifetime", "sends",
                 ]),
         ]
 
@@ -93,8 +96,8 @@ public struct SignInRequestStore: Sendable {
             let request: Arguments = [
                 "id": id, "resend_of": resendOf, "kind": kind?.rawValue, "address": address,
                 "address_key": addressKey, "channel": channel?.rawValue, "region": region, "first_name": firstName,
-                "last_name": lastName, "locale": locale, "page_origin": pageOrigin, "hint_user": hint?.user,
-                "hint_session": hint?.session, "lifetime": lifetime, "sends": sends,
+                "last_name": lastName, "locale": locale, "page_origin": pageOrigin, "page_browser": pageBrowser,
+                "hint_user": hint?.user, "hint_session": hint?.session, "lifetime": lifetime, "sends": sends,
             ]
             return caller.arguments + permits.arguments + request
         }

@@ -58,11 +58,11 @@ BEGIN
     sends := 1;
     INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, client, app, first_name, last_name,
                                          source, hint_user, hint_session, expires_at, channel, region, sends,
-                                         last_send_at, locale, page_origin, jkt)
+                                         last_send_at, locale, page_origin, page_browser, jkt)
     VALUES (v_realm, p_request.id, p_request.kind, p_request.address, p_request.address_key, p_caller.client,
             p_caller.app, postern.person_name(p_request.first_name), postern.person_name(p_request.last_name),
             p_caller.source, p_request.hint_user, p_request.hint_session, v_expires_at, p_request.channel,
-            p_request.region, 1, now(), p_request.locale, p_request.page_origin, v_key);
+            p_request.region, 1, now(), p_request.locale, p_request.page_origin, p_request.page_browser, v_key);
 END
 $$;
 COMMENT ON FUNCTION postern.record_request IS 'Records a request for a code or a link and returns its handle';
@@ -95,7 +95,32 @@ COMMENT ON FUNCTION postern.try_hold_user IS
     'Keeps a user from being deleted until the transaction ends; false when the user is being deleted or gone';
 GRANT EXECUTE ON FUNCTION postern.try_hold_user TO postern_app;
 
+-- A person who goes back to the app and begins again, or types the address once more, waits for one message: the page
+-- gets the handle of the first, whose code is right on it. Not one of which a code was typed: it may be spent. Never
+-- looks whether there is an account or a code.
+CREATE OR REPLACE FUNCTION postern.asked_before(p_caller postern.caller, p_request postern.new_request) RETURNS bytea
+LANGUAGE sql STABLE
+AS $$
+    SELECT a.id
+      FROM postern.sign_in_request AS a, postern.realm AS r
+     WHERE a.address_key = p_request.address_key AND a.realm_id = p_caller.realm AND r.id = p_caller.realm
+       AND a.page_browser = p_request.page_browser AND a.page_origin = p_request.page_origin
+       AND a.kind = p_request.kind AND a.channel IS NOT DISTINCT FROM p_request.channel
+       AND a.client IS NOT DISTINCT FROM p_caller.client AND a.app IS NOT DISTINCT FROM p_caller.app
+       AND a.jkt IS NOT DISTINCT FROM (p_caller.proof).key
+       AND a.hint_session IS NOT DISTINCT FROM p_request.hint_session
+       AND a.first_name IS NOT DISTINCT FROM postern.person_name(p_request.first_name)
+       AND a.last_name IS NOT DISTINCT FROM postern.person_name(p_request.last_name)
+       AND a.last_send_at > now() - r.resend_cooldown AND a.expires_at > now()
+       AND a.attempts = 0 AND a.proved_at IS NULL AND a.confirmed_user IS NULL AND NOT a.denied
+     ORDER BY a.last_send_at DESC, a.id LIMIT 1
+$$;
+COMMENT ON FUNCTION postern.asked_before IS
+    'The handle of the same request of the same browser, whose message was asked for within the cooldown';
+GRANT EXECUTE ON FUNCTION postern.asked_before TO postern_app;
+
 -- A request for a code or a link, with a bound on the messages of its handle.
+-- A page that begins anew within the cooldown of what its browser asked for is a resend of that.
 -- Outcomes: accepted, rate_limited, send_limit (nothing was counted), busy (the handle to be sent again is in use: call
 -- again without permits). A resend within the cooldown is accepted, sends nothing and takes no permit. A handle that
 -- was answered, or has no tries left, would open nothing: its request gets a new handle at any time (record_request).
@@ -112,6 +137,9 @@ DECLARE
     v_request record;
     v postern.sign_in_result;
 BEGIN
+    IF p_request.resend_of IS NULL AND p_request.page_browser IS NOT NULL THEN
+        p_request.resend_of := postern.asked_before(p_caller, p_request);
+    END IF;
     IF p_request.resend_of IS NOT NULL THEN
         SELECT a.sends, a.last_send_at > now() - r.resend_cooldown AS cools,
                p_request.channel IS NOT NULL

@@ -228,7 +228,7 @@ DECLARE
 BEGIN
     PERFORM postern.begin_identifier(
         pg_temp.caller(NULL), NULL, v_bob, ROW(substr(v_handle, 1, 16), NULL, NULL, address, address, NULL, NULL, NULL, NULL,
-        NULL, NULL, NULL, NULL, 600, 5), pg_temp.b16('salt'), pg_temp.h('1'), gen_random_uuid(), '\x01');
+        NULL, NULL, NULL, NULL, NULL, 600, 5), pg_temp.b16('salt'), pg_temp.h('1'), gen_random_uuid(), '\x01');
     RETURN (SELECT outcome FROM postern.add_identifier(pg_temp.realm(), v_bob, pg_temp.uu('bob'), substr(v_handle, 1, 16),
                                                        ARRAY[pg_temp.h('1')], '192.0.2.1'));
 END

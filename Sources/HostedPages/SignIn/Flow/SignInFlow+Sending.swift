@@ -14,7 +14,7 @@ extension SignInFlow {
                 SignInRequests.Form(
                     address: address, firstName: first, lastName: last, clientID: context.purpose.client?.clientID,
                     authSession: resends ? transaction.handle : nil, idTokenHint: nil,
-                    locale: context.language.tag, pageOrigin: context.origin,
+                    locale: context.language.tag, pageOrigin: context.origin, pageBrowser: transaction.browser,
                     device: try await device(transaction, context)),
                 for: factor, realm: context.realm, source: context.exchange.source)
             return SentMessage(handle: receipt.authSession, left: receipt.sendsLeft)
