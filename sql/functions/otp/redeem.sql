@@ -188,6 +188,11 @@ BEGIN
             IF v_try.consecutive > 0 OR v_try.locked_until IS NOT NULL THEN
                 PERFORM postern.settle_right_code(p_caller, p_address_key, v_device, v_candidate.user_id);
             END IF;
+            IF (p_new.page).host IS NOT NULL THEN
+                -- A page that begins anew does not wait for this code (postern.asked_before).
+                UPDATE postern.sign_in_request AS a SET attempts = a.attempts + 1
+                 WHERE a.realm_id = v_realm AND a.id = p_handle;
+            END IF;
             RETURN postern.sign_in(p_caller, p_new, v_candidate, v);
         END IF;
     END IF;

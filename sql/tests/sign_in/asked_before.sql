@@ -1,7 +1,8 @@
 \ir ../helpers/fixture.psql
 -- A page that begins anew within the cooldown gets the handle that its browser has, and no other message is sent.
 SELECT no_plan();
-SELECT admin.set_hosted('a', true), admin.set_code_policy('a', resend_cooldown => '60 seconds') \g /dev/null
+\ir ../helpers/browsers.psql
+SELECT admin.set_code_policy('a', resend_cooldown => '60 seconds') \g /dev/null
 -- Asks on a page; names are those of handle and browser. Returns whose handle is answered, and what the worker does.
 CREATE FUNCTION pg_temp.asks(
     handle text, browser text DEFAULT 'ada''s', address text DEFAULT 'ada@example.com', kind text DEFAULT 'otp',
@@ -48,7 +49,10 @@ SELECT is(pg_temp.after(change, $$pg_temp.asks('other')$$), 'another accepted 4 
 SELECT is(pg_temp.after(pg_temp.nothing(),
                         $$(SELECT pg_temp.asks('other') FROM postern.give_up_request(pg_temp.realm(), pg_temp.b16('first')))$$),
           'another accepted 4 sent', 'one that was given up is not sent again');
-SELECT is(pg_temp.redeem('ada@example.com', 'first', 'first'), 'ok', 'the code of the first is right');
+SELECT is((SELECT outcome FROM postern.redeem_code(
+              pg_temp.caller('gt:authorization_code'), NULL, pg_temp.opens(page => pg_temp.page('ada''s')),
+              'ada@example.com', pg_temp.b16('first'), ARRAY[pg_temp.h('first')], ROW(5, 600, 5),
+              ROW(3000, 3600, 1000), NULL)), 'ok', 'the code of the first is right on the page');
 SELECT is(pg_temp.asks('other'), 'another accepted 4 sent', 'and who begins after that gets a new one');
 SELECT is(pg_temp.asks('u', 'eve''s', 'no@example.com'), 'another accepted 4 ignored',
           'an address without an account');
