@@ -2,30 +2,33 @@
 SET LOCAL ROLE postern_owner;
 
 CREATE TABLE postern.login_code (
-    realm_id    uuid NOT NULL,
-    address_key text NOT NULL,
-    id          uuid NOT NULL,
-    user_id     uuid,
-    client      uuid,
-    device      uuid,
-    created_at  timestamptz NOT NULL DEFAULT now(),
-    expires_at  timestamptz NOT NULL,
-    salt        postern.bytes_16 NOT NULL,
-    mac         postern.bytes_32 NOT NULL,
-    app         text,
-    email       text,
-    first_name  text,
-    last_name   text,
-    locale      text,
-    region      text,
-    source      text,
-    jkt         bytea,
-    is_test     boolean NOT NULL DEFAULT false,
+    realm_id     uuid NOT NULL,
+    address_key  text NOT NULL,
+    id           uuid NOT NULL,
+    user_id      uuid,
+    client       uuid,
+    device       uuid,
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    expires_at   timestamptz NOT NULL,
+    salt         postern.bytes_16 NOT NULL,
+    mac          postern.bytes_32 NOT NULL,
+    app          text,
+    email        text,
+    first_name   text,
+    last_name    text,
+    locale       text,
+    region       text,
+    source       text,
+    jkt          bytea,
+    page_browser postern.bytes_32,
+    is_test      boolean NOT NULL DEFAULT false,
     PRIMARY KEY (realm_id, address_key, id),
     FOREIGN KEY (realm_id, user_id) REFERENCES postern.user_account ON DELETE CASCADE
 );
 CREATE INDEX login_code_of_user ON postern.login_code (user_id, realm_id) WHERE user_id IS NOT NULL;
 COMMENT ON TABLE postern.login_code IS 'Live one-time codes: salted hash of an HMAC under a key outside the database';
+COMMENT ON COLUMN postern.login_code.page_browser IS
+    'SHA-256 of the cookie of the browser whose page asked; without a client: for a purpose of the host itself';
 COMMENT ON COLUMN postern.login_code.device IS 'The known device whose request made the code';
 COMMENT ON COLUMN postern.login_code.app IS 'Of a registration: the App that lets it happen, asked again at redemption';
 COMMENT ON COLUMN postern.login_code.email IS

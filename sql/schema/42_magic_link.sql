@@ -18,6 +18,7 @@ CREATE TABLE postern.login_link (
     expires_at     timestamptz NOT NULL,
     asked_at       timestamptz,
     ended          postern.login_link_end,
+    page_browser   postern.bytes_32,
     address_key    text NOT NULL,
     source         text NOT NULL,
     app            text,
@@ -28,6 +29,8 @@ COMMENT ON TABLE postern.login_link IS
     'Magic links: SHA-256 of 256 random bits, and the handle (sign_in_request.id) that a confirmation signs in';
 COMMENT ON COLUMN postern.login_link.security_stamp IS
     'Of the account when the link was made; with another stamp the link is dead';
+COMMENT ON COLUMN postern.login_link.page_browser IS
+    'SHA-256 of the cookie of the browser whose page asked; without a client: for a purpose of the host itself';
 COMMENT ON COLUMN postern.login_link.device IS 'sid of the known device that asked; NULL: any other asker';
 COMMENT ON COLUMN postern.login_link.asked_at IS 'When the link was asked for, for the page';
 COMMENT ON COLUMN postern.login_link.ended IS 'disowned: the owner said that the request was not theirs';

@@ -21,7 +21,7 @@ BEGIN
       FROM postern.login_code AS c, postern.user_identifier AS i, postern.user_account AS u,
            postern.serving(v_realm, p_caller.client, p_caller.permission, p_caller.app) AS s
      WHERE c.realm_id = v_realm AND c.address_key = p_phone AND c.id = ANY (p_codes) AND NOT c.is_test
-       AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_caller.client)
+       AND c.expires_at > now() AND postern.is_for_client(c.client, c.page_browser, p_caller.client)
        AND EXISTS (SELECT FROM unnest(p_keyed) AS o (keyed) WHERE c.mac = sha256(c.salt || o.keyed))
        AND i.realm_id = v_realm AND i.proven_key = p_phone AND i.kind = 'phone'
        AND i.proved_at < postern.stale_before(v_realm)

@@ -35,7 +35,7 @@ BEGIN
       FROM postern.login_link AS l, postern.user_account AS u,
            postern.serving(v_realm, p_caller.client, p_caller.permission, p_caller.app) AS s
      WHERE l.realm_id = v_realm AND l.user_id = p_user AND l.token_hash = p_token_hash
-       AND l.ended IS NULL AND l.expires_at > now() AND (l.client IS NULL OR l.client = p_caller.client)
+       AND l.ended IS NULL AND l.expires_at > now() AND postern.is_for_client(l.client, l.page_browser, p_caller.client)
        AND (p_handle IS NULL OR l.handle = p_handle)
        AND u.realm_id = v_realm AND u.id = p_user AND u.enabled
        AND postern.has_identifier(v_realm, u.id, l.address_key)
@@ -44,7 +44,8 @@ BEGIN
         RETURN postern.refuse_sign_in(
             p_caller, p_new, v,
             coalesce((SELECT CASE WHEN l.ended IS NOT NULL THEN l.ended WHEN l.expires_at <= now() THEN 'expired'
-                                  WHEN l.client <> p_caller.client THEN 'client'
+                                  WHEN NOT postern.is_for_client(l.client, l.page_browser, p_caller.client)
+                                      THEN 'client'
                                   WHEN l.handle <> p_handle THEN 'handle' ELSE 'disabled' END
                         FROM postern.login_link AS l
                        WHERE l.realm_id = v_realm AND l.user_id = p_user AND l.token_hash = p_token_hash),

@@ -121,16 +121,16 @@ BEGIN
       FROM postern.realm AS r, postern.user_account AS u
      WHERE a.realm_id = p_realm AND a.id = p_request AND r.id = p_realm AND u.realm_id = p_realm AND u.id = p_user
     RETURNING a.address_key, a.client, a.app, a.source, a.created_at, a.channel, r.magic_link_lifetime,
-        u.security_stamp,
+        u.security_stamp, a.page_browser,
               a.device,
               a.email, (SELECT i.value FROM postern.user_identifier AS i
                          WHERE i.realm_id = p_realm AND i.proven_key = a.address_key) AS proven
          INTO STRICT v_request;
     INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, client, app, address_key, source, device,
-                                    security_stamp, asked_at, expires_at)
+                                    security_stamp, asked_at, expires_at, page_browser)
     VALUES (p_realm, p_user, p_token_hash, p_request, v_request.client, v_request.app, v_request.address_key,
             coalesce(v_request.source, 'unknown'), v_request.device, v_request.security_stamp, v_request.created_at,
-            now() + v_request.magic_link_lifetime);
+            now() + v_request.magic_link_lifetime, v_request.page_browser);
     -- To the address as the account has it, which may be spelled otherwise than in the request. The first link to an
     -- address is as a code that registers.
     IF NOT postern.queue_message(

@@ -56,7 +56,8 @@ BEGIN
                CASE WHEN g.locked_until IS NULL THEN coalesce(g.consecutive, 0) ELSE 0 END, g.locked_until,
                ARRAY(SELECT c.id FROM postern.login_code AS c
                       WHERE c.realm_id = v_realm AND c.address_key = p_address_key AND c.expires_at > now()
-                        AND (c.client IS NULL OR c.client = v_client) AND (c.jkt IS NULL OR c.jkt = v_key)
+                        AND postern.is_for_client(c.client, c.page_browser, v_client)
+                        AND (c.jkt IS NULL OR c.jkt = v_key)
                       ORDER BY c.created_at DESC, c.id LIMIT 3), s.client_id, s.session_end
           INTO reason, consecutive, locked_until, codes, client_id, session_end
           FROM postern.serving(v_realm, v_client, p_caller.permission, p_caller.app) AS s
@@ -156,7 +157,7 @@ BEGIN
             ON i.realm_id = v_realm AND i.user_id = c.user_id AND i.key = p_address_key
            AND (c.is_test OR i.proven_key IS NOT NULL)
          WHERE c.realm_id = v_realm AND c.address_key = p_address_key AND v_try.codes @> ARRAY[c.id]
-           AND c.expires_at > now() AND (c.client IS NULL OR c.client = v_client)
+           AND c.expires_at > now() AND postern.is_for_client(c.client, c.page_browser, v_client)
            AND (c.mac = sha256(c.salt || p_keyed[1])
                 OR EXISTS (SELECT FROM unnest(p_keyed[2:]) AS x (keyed) WHERE c.mac = sha256(c.salt || x.keyed)));
         EXIT WHEN FOUND AND NOT v_stale OR v_registered;

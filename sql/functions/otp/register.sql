@@ -75,7 +75,8 @@ BEGIN
           AND postern.is_switched_on(r, p_caller.permission, p_caller.app)
           AND (c.app IS NULL OR postern.app_serves(v_realm, c.app, p_caller.permission))
      WHERE c.realm_id = v_realm AND c.address_key = p_address_key AND c.email IS NOT NULL AND c.user_id IS NULL
-       AND c.id = ANY (p_codes) AND c.expires_at > now() AND (c.client IS NULL OR c.client = p_caller.client)
+       AND c.id = ANY (p_codes) AND c.expires_at > now()
+       AND postern.is_for_client(c.client, c.page_browser, p_caller.client)
        AND EXISTS (SELECT FROM unnest(p_keyed) AS o (keyed) WHERE c.mac = sha256(c.salt || o.keyed))
      LIMIT 1;
     IF NOT FOUND THEN

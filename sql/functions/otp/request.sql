@@ -42,7 +42,8 @@ DECLARE
 BEGIN
     PERFORM set_config('postern.realm', p_realm::text, true);
     SELECT a.kind, a.email, a.address_key, a.client, a.app, a.first_name, a.last_name, a.locale, a.source, a.code_ids,
-           a.jkt, a.channel, a.region, a.expires_at > now() AS live, r.otp_lifetime, r.resend_cooldown, p.registration,
+           a.jkt, a.page_browser, a.channel, a.region, a.expires_at > now() AS live, r.otp_lifetime, r.resend_cooldown,
+           p.registration,
            a.kind = 'otp' AND postern.speaks_cotter(k) AS is_open_to_all,
            r.enabled AND (r.native_grants_enabled AND coalesce(p.native_grants_enabled, a.app IS NULL)
                           OR r.hosted_enabled AND coalesce(p.hosted_enabled, a.app IS NULL)) AS open
@@ -128,7 +129,8 @@ BEGIN
                                                      ORDER BY k.created_at DESC, k.id LIMIT 7));
     INSERT INTO postern.login_code (realm_id, address_key, id, user_id, client, device, expires_at, salt, mac, app,
                                     email,
-                                    first_name, last_name, locale, region, source, jkt)
+                                    first_name, last_name, locale, region, source, jkt,
+                                    page_browser)
     VALUES (p_realm, v_request.address_key, p_code_id, CASE WHEN NOT v_registers THEN v_user.id END, v_request.client,
             v_device, now() + v_request.otp_lifetime, p_salt, sha256(p_salt || p_keyed),
             CASE WHEN v_registers THEN v_request.app END, CASE WHEN v_registers
@@ -136,7 +138,7 @@ BEGIN
             CASE WHEN v_registers THEN v_request.first_name END, CASE WHEN v_registers THEN v_request.last_name END,
             CASE WHEN v_registers THEN v_request.locale END,
             v_request.region, CASE WHEN v_request.region IS NOT NULL THEN v_request.source END,
-            v_request.jkt);
+            v_request.jkt, v_request.page_browser);
     UPDATE postern.sign_in_request AS a
        SET pending = false, code_ids = a.code_ids[greatest(cardinality(a.code_ids), 1):] || p_code_id
      WHERE a.realm_id = p_realm AND a.id = p_request;

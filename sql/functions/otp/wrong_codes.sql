@@ -41,14 +41,14 @@ DECLARE
     v_step interval := CASE WHEN p_handle IS NULL AND cardinality(p_codes) > 0 THEN p_step END;
 BEGIN
     SELECT count(*), count(*) FILTER (WHERE x.is_live), count(*) FILTER (WHERE x.is_compared),
-           count(*) FILTER (WHERE x.is_compared AND x.is_right), count(*) FILTER (WHERE x.client <> v_client),
+           count(*) FILTER (WHERE x.is_compared AND x.is_right), count(*) FILTER (WHERE NOT x.is_ours),
            count(*) FILTER (WHERE x.is_compared AND NOT x.is_right AND x.user_id IS NOT NULL)
       INTO v_seen, v_live, v_compared, v_equal, v_bound, v_of_accounts
-      FROM (SELECT c.client, c.user_id, c.expires_at > now() AS is_live,
-                   p_codes @> ARRAY[c.id] AND c.expires_at > now()
-                       AND (c.client IS NULL OR c.client = v_client) AS is_compared,
+      FROM (SELECT c.user_id, c.expires_at > now() AS is_live,
+                   p_codes @> ARRAY[c.id] AND c.expires_at > now() AND m.is_ours AS is_compared, m.is_ours,
                    EXISTS (SELECT FROM unnest(p_keyed) AS k (keyed) WHERE c.mac = sha256(c.salt || k.keyed)) AS is_right
-              FROM postern.login_code AS c
+              FROM postern.login_code AS c,
+                   LATERAL postern.is_for_client(c.client, c.page_browser, v_client) AS m (is_ours)
              WHERE c.realm_id = v_realm AND c.address_key = p_address_key
                AND (p_handle IS NULL OR p_codes @> ARRAY[c.id])) AS x;
     FOR i IN v_compared + 1 .. 3 LOOP

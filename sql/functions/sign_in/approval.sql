@@ -16,7 +16,7 @@ AS $$
 DECLARE
     v_asked record;
 BEGIN
-    SELECT a.client, a.jkt, a.address_key, a.confirmed_user, a.confirmed_stamp, a.device, a.denied,
+    SELECT a.client, a.page_browser, a.jkt, a.address_key, a.confirmed_user, a.confirmed_stamp, a.device, a.denied,
            a.expires_at > now() AS live,
            -- A quarter of a second is the network's, which may delay one poll more than the next.
            now() < a.polled_at + make_interval(secs => a.poll_interval - 0.25) AS early
@@ -30,7 +30,8 @@ BEGIN
         RETURN;
     END IF;
     reason := CASE WHEN v_asked.live IS NULL THEN 'unknown' WHEN NOT v_asked.live THEN 'expired'
-                   WHEN v_asked.client <> p_caller.client THEN 'client'
+                   WHEN NOT postern.is_for_client(v_asked.client, v_asked.page_browser, p_caller.client)
+                       THEN 'client'
                    WHEN v_asked.jkt <> coalesce((p_caller.proof).key, '') THEN 'key' END;
     outcome := CASE WHEN reason IS NOT NULL THEN 'refused' WHEN v_asked.denied THEN 'denied'
                     WHEN v_asked.confirmed_user IS NOT NULL THEN 'approved'

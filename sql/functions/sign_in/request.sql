@@ -68,6 +68,14 @@ $$;
 COMMENT ON FUNCTION postern.record_request IS 'Records a request for a code or a link and returns its handle';
 GRANT EXECUTE ON FUNCTION postern.record_request TO postern_app;
 
+-- What a client asked for is for that client, what an app asked for without saying which for every client. What a page
+-- asked for without a client is for a purpose of the host itself (docs/decisions/0061), and for no client.
+CREATE OR REPLACE FUNCTION postern.is_for_client(p_asked_by uuid, p_page_browser bytea, p_client uuid) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (coalesce(p_asked_by, CASE WHEN p_page_browser IS NULL THEN p_client END) = p_client) IS TRUE;
+COMMENT ON FUNCTION postern.is_for_client IS 'Whether a client may redeem what was asked for';
+GRANT EXECUTE ON FUNCTION postern.is_for_client TO postern_app;
+
 CREATE OR REPLACE FUNCTION postern.try_hold_handle(p_realm uuid, p_handle bytea) RETURNS boolean
 LANGUAGE plpgsql
 AS $$
