@@ -114,31 +114,15 @@ SELECT is(pg_temp.sign_ins('l'), '1 1', 'is one sign-in');
 
 RESET ROLE;
 SELECT pg_temp.device('t1') \g /dev/null
-CREATE FUNCTION pg_temp.interval_of(request text) RETURNS integer LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT poll_interval FROM postern.device_request WHERE id = pg_temp.rid(request) $$;
 SET LOCAL ROLE app_login;
 CREATE FUNCTION pg_temp.polls_approval(request text) RETURNS text LANGUAGE sql AS $$
     SELECT pg_temp.given(postern.redeem_authentication(
         pg_temp.caller('gt:urn:openid:params:grant-type:ciba'), NULL, pg_temp.from_request(request, amr => '{pop,mca}'),
         pg_temp.rid(request), date_part('epoch', now()) + 120, NULL)) $$;
--- What is not yet decided opens nothing, so that nothing is repeated: the same request is judged anew.
-SELECT pg_temp.asks('r1') \g /dev/null
-SELECT is(pg_temp.polls_approval('r1'), 'pending', 'a request for approval that is not answered');
-SELECT is(pg_temp.polls_approval('r1'), 'slow_down', 'a poll that is repeated at once is one too early');
-SELECT is(pg_temp.polls_approval('r1') || ' ' || pg_temp.interval_of('r1'), 'slow_down 15', 'each makes the interval longer');
-SELECT pg_temp.answers('t1', 'r1') \g /dev/null
+SELECT pg_temp.asks('r1'), pg_temp.answers('t1', 'r1') \g /dev/null
 SELECT is(pg_temp.polls_approval('r1'), 'ok', 'an approval');
 SELECT is(pg_temp.polls_approval('r1'), 'ok again {pop,mca}', 'a poll that is repeated');
 SELECT is(pg_temp.sign_ins('r1'), '1 1', 'is one sign-in');
-
-SELECT pg_temp.asks('r2'), pg_temp.answers('t1', 'r2', 'deny') \g /dev/null
-SELECT is(pg_temp.polls_approval('r2') || ', ' || pg_temp.polls_approval('r2'), 'denied, denied',
-          'a poll of one that was denied is denied however often');
-SELECT pg_temp.asks('r3') \g /dev/null
-SELECT pg_temp.passes('121 seconds') \g /dev/null
-SELECT is(pg_temp.polls_approval('r3') || ', ' || pg_temp.polls_approval('r3') || ', ' || pg_temp.polls_approval('r2'),
-          'expired, expired, expired', 'past its time it is expired');
-SELECT is(pg_temp.sign_ins('r2') || ', ' || pg_temp.sign_ins('r3'), '0 0, 0 0', 'none of them signs in');
 
 -- A passkey: its ceremony is spent for the session that it opens.
 RESET ROLE;
@@ -168,5 +152,22 @@ SELECT is(pg_temp.sign_ins('p'), '1 1', 'it is one sign-in');
 SELECT pg_temp.sql($$UPDATE postern.spent_ceremony SET spent_at = now() - interval '61 seconds' RETURNING 1$$) \g /dev/null
 SELECT is(pg_temp.begins('k', 'p'), 'refused', 'after a minute the ceremony is spent for all');
 
+-- Approvals that are refused: what is not yet decided opens nothing, so that the same request is judged anew.
+RESET ROLE;
+CREATE FUNCTION pg_temp.interval_of(request text) RETURNS integer LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT poll_interval FROM postern.device_request WHERE id = pg_temp.rid(request) $$;
+SET LOCAL ROLE app_login;
+SELECT pg_temp.asks('r4') \g /dev/null
+SELECT is(pg_temp.polls_approval('r4'), 'pending', 'a request for approval that is not answered');
+SELECT is(pg_temp.polls_approval('r4'), 'slow_down', 'a poll that is repeated at once is one too early');
+SELECT is(pg_temp.polls_approval('r4') || ' ' || pg_temp.interval_of('r4'), 'slow_down 15', 'each makes the interval longer');
+SELECT pg_temp.asks('r2'), pg_temp.answers('t1', 'r2', 'deny') \g /dev/null
+SELECT is(pg_temp.polls_approval('r2') || ', ' || pg_temp.polls_approval('r2'), 'denied, denied',
+          'a poll of one that was denied is denied however often');
+SELECT pg_temp.asks('r3') \g /dev/null
+SELECT pg_temp.passes('121 seconds') \g /dev/null
+SELECT is(pg_temp.polls_approval('r3') || ', ' || pg_temp.polls_approval('r3') || ', ' || pg_temp.polls_approval('r2'),
+          'expired, expired, expired', 'past its time it is expired');
+SELECT is(pg_temp.sign_ins('r2') || ', ' || pg_temp.sign_ins('r3'), '0 0, 0 0', 'none of them signs in');
 SELECT * FROM finish();
 ROLLBACK;
