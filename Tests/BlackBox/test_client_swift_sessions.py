@@ -1,6 +1,8 @@
 """The Swift client library against a server: sessions, refreshes, signing out."""
 
+import http.server
 import socket
+import threading
 
 import pytest
 
@@ -115,3 +117,36 @@ def test_a_session_that_the_server_ended_ends_here(client, realm, app, email):
 def test_a_refused_refresh_token_is_not_adopted(client):
     assert client.fails("adopt", "signedOut", refreshToken="prt_unknown")["reason"] == "ended"
     assert client.call("state") == {"case": "signedOut", "reason": "never"}
+
+
+@pytest.fixture
+def redirecting():
+    """An API that sends everybody elsewhere: its address, and the requests that came to either place."""
+    came = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        """Both places."""
+
+        def do_GET(self):
+            """Elsewhere is this server by another name."""
+            came.append(f"{self.headers['Host'].partition(':')[0]}{self.path}")
+            self.send_response(302 if self.path == "/orders" else 200)
+            if self.path == "/orders":
+                self.send_header("Location", f"http://localhost:{self.server.server_port}/elsewhere")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            """Quiet."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/orders", came
+        server.shutdown()
+
+
+def test_a_redirect_is_an_answer_and_no_token_goes_elsewhere(client, app, email, redirecting):
+    url, came = redirecting
+    client.call("adopt", refreshToken=app.sign_in(email)["refresh_token"])
+    assert client.call("send", url=url)["status"] == 302
+    assert came == ["127.0.0.1/orders"]

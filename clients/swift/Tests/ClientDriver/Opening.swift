@@ -19,7 +19,7 @@ func open(_ arguments: JSONValue, _ output: Output) throws -> PosternClient {
     var configuration = PosternConfiguration(origin: origin, clientID: id)
     if let scopes = arguments["scopes"]?.strings { configuration.scopes = scopes }
     if let base = arguments["base"]?.string.flatMap(URL.init(string:)) {
-        configuration.transport = Redirected(base: base)
+        configuration.transport = Redirected(from: origin, to: base)
     }
     configuration.store =
         arguments["directory"]?.string.map {
@@ -47,18 +47,20 @@ func open(_ arguments: JSONValue, _ output: Output) throws -> PosternClient {
     return client
 }
 
-/// Sends every request to one address, as if it were the host of the URL.
+/// Sends the requests for one origin to another address, whose server believes it is that origin's.
 struct Redirected: Transport {
-    let base: URL
+    private let origin: URL
+    private let base: URL
     private let transport = URLSessionTransport()
 
-    init(base: URL) { self.base = base }
+    init(from origin: URL, to base: URL) { (self.origin, self.base) = (origin, base) }
 
     func send(_ request: URLRequest) async throws -> (Data, HTTPURLResponse) {
         var request = request
         guard let url = request.url, var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
             throw URLError(.badURL)
         }
+        guard parts.host == origin.host else { return try await transport.send(request) }
         let host = (parts.host ?? "") + (parts.port.map { ":\($0)" } ?? "")
         (parts.scheme, parts.host, parts.port) = (base.scheme, base.host, base.port)
         request.url = parts.url

@@ -9,9 +9,15 @@ public struct URLSessionTransport: Transport {
     private let session: URLSession
 
     /// - Parameter session: by default one without cookies and cache that gives up after 15 s without a byte. No session
-    ///   follows a redirect here.
+    ///   follows a redirect here. On Linux only the configuration of a given session counts, not its delegate.
     public init(_ session: URLSession? = nil) {
-        self.session = session ?? URLSession(configuration: Self.configuration)
+        #if canImport(FoundationNetworking)
+            // Here the delegate of a task is not asked about redirects; that of a session is.
+            let configuration = session?.configuration ?? Self.configuration
+            self.session = URLSession(configuration: configuration, delegate: RedirectRefusal(), delegateQueue: nil)
+        #else
+            self.session = session ?? URLSession(configuration: Self.configuration)
+        #endif
     }
 
     private static var configuration: URLSessionConfiguration {
