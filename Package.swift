@@ -22,9 +22,9 @@ let testable: [SwiftSetting] = isTestable ? [.unsafeFlags(["-enable-testing"], .
 let standAlone: [LinkerSetting] = [
     .unsafeFlags(
         [
-            "-static-stdlib", "-lFoundation", "-lCoreFoundation", "-lFoundationInternationalization",
-            "-lFoundationEssentials", "-l_FoundationCShims", "-l_FoundationCollections", "-l_FoundationICU",
-            "-lswiftSynchronization",
+            "-static-stdlib", "-lFoundationNetworking", "-l_CFURLSessionInterface", "-lFoundation", "-lCoreFoundation",
+            "-lFoundationInternationalization", "-lFoundationEssentials", "-l_FoundationCShims",
+            "-l_FoundationCollections", "-l_FoundationICU", "-lswiftSynchronization",
         ], .when(platforms: [.linux], configuration: .release))
 ]
 
@@ -232,7 +232,7 @@ let package = Package(
             name: "postern",
             dependencies: [
                 "TokenEndpoint", "HostedPages", "Delivery", "Persistence", "Grants", "SoftwareAuthenticator",
-                "WebAuthnVerify", "Encoding", "Telemetry",
+                "PosternClient", "WebAuthnVerify", "Encoding", "Telemetry",
                 "CLibPQ", "CCurl", "COpenSSL",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),

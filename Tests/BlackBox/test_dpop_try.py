@@ -7,7 +7,7 @@ import pytest
 from harness.node import run_postern
 
 
-@pytest.mark.parametrize("flow", ["otp", "refresh", "magic", "passkey", "hosted"])
+@pytest.mark.parametrize("flow", ["otp", "refresh", "magic", "passkey", "approval", "hosted"])
 def test_every_flow_works_with_a_key(dev, flow):
     """Each token is bound, and userinfo is read with a proof; a token alone would not do."""
     run = run_postern("try", flow, "--url", dev.origin, "--client", dev.client_id, "--email", dev.email, "--dpop")

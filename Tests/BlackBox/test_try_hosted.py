@@ -45,7 +45,7 @@ def test_the_headless_browser_signs_in_on_the_pages(dev):
     run = run_postern("try", "hosted", "--url", dev.origin, "--client", dev.client_id, "--email", dev.email)
     assert run.returncode == 0, run.stdout + run.stderr
     rest = run.stdout
-    for line in ("> GET /connect/authorize?client_id=demo-app", '< the page "address"', "> POST /sign-in", "address=ada%40example.com",
+    for line in ("> GET /connect/authorize?response_type=code&client_id=demo-app", '< the page "address"', "> POST /sign-in", "address=ada%40example.com",
                  '< the page "code"', "the dev outbox has the code", "< Location: http://127.0.0.1:", "> POST /connect/token",
                  '"token_type":"Bearer"', "> GET /connect/userinfo", '"sub":"'):
         assert line in rest, f"{line}\n{run.stdout}"
@@ -66,7 +66,7 @@ def test_a_browser_of_the_users_own_comes_back_to_the_listener(dev):
             stderr=subprocess.STDOUT, text=True, env={**os.environ, **clean_environment()}) as process:
         try:
             text = ""
-            while not (found := re.search(r"(http://localhost:\d+/connect/authorize\S+)\n", text)):
+            while not (found := re.search(r"^  (http://localhost:\d+/connect/authorize\S+)\n", text, re.M)):
                 line = process.stdout.readline()
                 assert line, text
                 text += line
@@ -78,7 +78,7 @@ def test_a_browser_of_the_users_own_comes_back_to_the_listener(dev):
                 browser.submit("skip")
             assert browser.left_for.startswith("http://127.0.0.1:")
             parts = urllib.parse.urlsplit(browser.left_for)
-            assert b"close this page" in urllib.request.urlopen(f"http://{parts.netloc}/?{parts.query}", timeout=10).read()
+            assert b"close this window" in urllib.request.urlopen(f"http://{parts.netloc}/?{parts.query}", timeout=10).read()
             rest, _ = process.communicate(timeout=20)
             assert process.returncode == 0 and '"sub":"' in rest, text + rest
         finally:

@@ -1,4 +1,5 @@
 import ArgumentParser
+import PosternClient
 
 /// `postern try approval`.
 struct TryApprovalCommand: AsyncParsableCommand {
@@ -15,37 +16,63 @@ struct TryApprovalCommand: AsyncParsableCommand {
     @OptionGroup var options: TryOptions
 
     func run() async throws {
-        let key = ProofKey()
-        let app = try HeadlessApp(options)
-        let device = app.holding(key)
-        say("1. Sign in by code: adding a device needs a sign-in of the last ten minutes.\n")
-        let tokens = try await app.signInByCode()
+        try await explaining {
+            let phone = try HeadlessApp(options)
+            let device = phone.client.device
+            let other = try HeadlessApp(options)
+            say("1. Sign in by code: adding a device needs a sign-in of the last ten minutes.\n")
+            try await phone.signInByCode(options)
 
-        say("2. Add this device: the access token says whose it is, the proof which key.\n")
-        let id = try await app.addDevice(key, tokens: tokens)
+            say("2. Add this device: the access token says whose it is, the proof which key.\n")
+            _ = try await device.enrol(named: "Headless device")
 
-        say("3. Ask for an approval, as another app would, and poll.\n")
-        let request = try await app.askForApproval()
-        guard try await app.poll(request) == nil else { throw CommandFailure("approved without an answer") }
+            say("3. Ask for an approval, as another app would, and poll.\n")
+            let request = try await other.client.requestApproval(of: options.email)
+            async let user = other.client.wait(for: request, secondFactor: options.secondFactor)
+            await other.answered("/connect/token")
 
-        say("4. Read the inbox with the key alone.\n")
-        let item = try await device.inbox()
+            say("4. Read the inbox with the key alone.\n")
+            let approval = try await Self.newest(in: device)
 
-        say("5. Approve with the number that the asking app displays.\n")
-        try await app.approve(item, number: request.match_number, with: key)
+            say("5. Approve with the number that the asking app displays.\n")
+            try await device.answer(approval, .approve(number: request.matchNumber))
 
-        say("6. Poll again: the tokens.\n")
-        try await Task.sleep(for: .seconds(request.interval))
-        guard let approved = try await app.poll(request) else { throw CommandFailure("the approval did not count") }
-        try await app.userInfo(approved)
+            say("6. Poll again: the tokens.\n")
+            _ = try await user
+            try await other.userInfo()
 
-        say("7. Sign in by the device itself, without a code.\n")
-        let own = try await device.token([
-            ("grant_type", "urn:postern:device"), ("client_id", options.client), ("scope", options.scope),
-        ])
-        try await device.userInfo(own)
+            say("7. Sign in by the device itself, without a code.\n")
+            _ = try await phone.client.signInAsTrustedDevice()
+            await phone.answered("/connect/revoke")
+            try await phone.userInfo()
 
-        say("8. Remove the device.\n")
-        _ = try await device.exchange(.delete, "/connect/devices/\(id)")
+            say("8. Remove the device.\n")
+            try await device.remove()
+        }
+    }
+
+    /// The newest request that waits for an answer; at most half a minute is waited for it.
+    private static func newest(in device: TrustedDevice) async throws -> TrustedDevice.Approval {
+        try await withThrowingTaskGroup(of: TrustedDevice.Approval?.self) { tasks in
+            tasks.addTask {
+                for try await inbox in device.inbox {
+                    if let approval = inbox.approvals.last { return approval }
+                    if let end = inbox.probationUntil {
+                        throw CommandFailure("the device is on probation until \(end), and may answer nothing")
+                    }
+                    if let end = inbox.quietUntil {
+                        throw CommandFailure("the user refused requests lately: none is shown until \(end)")
+                    }
+                }
+                return nil
+            }
+            tasks.addTask {
+                try await Task.sleep(for: .seconds(30))
+                return nil
+            }
+            defer { tasks.cancelAll() }
+            guard let approval = try await tasks.next() ?? nil else { throw CommandFailure("no request came") }
+            return approval
+        }
     }
 }

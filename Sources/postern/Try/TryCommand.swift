@@ -1,10 +1,16 @@
 import ArgumentParser
+import Foundation
+import PosternClient
 
 /// `postern try`.
 struct TryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "try",
         abstract: "A headless native app: run a flow against a running server and print every request and answer.",
+        discussion: """
+            The app is built on PosternClient, the Swift library for apps. Its session and its key are in memory and \
+            end with the process.
+            """,
         subcommands: [
             TryOTPCommand.self, TryMagicCommand.self, TryPasskeyCommand.self, TryRefreshCommand.self,
             TryHostedCommand.self, TryApprovalCommand.self, TryPossessionCommand.self,
@@ -12,18 +18,37 @@ struct TryCommand: AsyncParsableCommand {
 }
 
 /// What every flow needs.
-struct TryOptions: ParsableArguments {
-    @Option(name: .long, help: "The realm's origin, such as http://localhost:8080.")
+struct ServerOptions: ParsableArguments {
+    @Option(
+        name: .long,
+        help: "The realm's origin, such as https://id.example.com; http on this machine only: http://localhost:8080.")
     var url: String
 
-    @Option(name: .long, help: "A public client with the grants to try.")
+    @Option(name: .long, help: "A client with the grants to try.")
     var client: String
+
+    /// - Throws: ``CommandFailure`` when it is none.
+    var origin: URL {
+        get throws {
+            guard let origin = URL(string: url), origin.scheme == "http" || origin.scheme == "https", origin.host != nil
+            else { throw CommandFailure("--url must be an origin such as http://localhost:8080") }
+            return origin
+        }
+    }
+}
+
+/// What a flow with a user needs besides.
+struct TryOptions: ParsableArguments {
+    @OptionGroup var server: ServerOptions
 
     @Option(name: .long, help: "The user's address.")
     var email: String
 
     @Option(name: .long, help: "The code from the mail; read from the dev outbox, else asked for, when not given.")
     var code: String?
+
+    @Option(name: .long, help: "What the user's authenticator app shows, for an account with TOTP.")
+    var totp: String?
 
     @Option(name: .long, help: "The scope to ask for.")
     var scope = "openid offline_access"
@@ -34,6 +59,8 @@ struct TryOptions: ParsableArguments {
             "Bind everything to a key made for this run: send a proof of possession (DPoP, RFC 9449) with each request."
     )
     var dpop = false
+
+    var secondFactor: SecondFactor? { totp.map(SecondFactor.totp) }
 }
 
 /// `postern try otp`.
@@ -43,32 +70,11 @@ struct TryOTPCommand: AsyncParsableCommand {
 
     @OptionGroup var options: TryOptions
 
-    @Option(name: .long, help: "What the user's authenticator app shows, for an account with TOTP.")
-    var totp: String?
-
     func run() async throws {
-        let app = try HeadlessApp(options)
-        let tokens = try await app.signInByCode(totp: totp)
-        try await app.userInfo(tokens)
-    }
-}
-
-/// `postern try refresh`.
-struct TryRefreshCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "refresh", abstract: "Sign in by code, refresh, and repeat the refresh as after a lost answer.")
-
-    @OptionGroup var options: TryOptions
-
-    func run() async throws {
-        let app = try HeadlessApp(options)
-        let tokens = try await app.signInByCode()
-        let first = try await app.refresh(tokens)
-        let again = try await app.refresh(tokens)
-        guard first.refreshToken == again.refreshToken else {
-            throw CommandFailure("the repeated refresh gave another successor")
+        try await explaining {
+            let app = try HeadlessApp(options)
+            try await app.signInByCode(options)
+            try await app.userInfo()
         }
-        say("The repeated refresh gave the same successor: a lost answer does not sign the user out.")
-        try await app.userInfo(again)
     }
 }

@@ -1,4 +1,6 @@
 import ArgumentParser
+import Foundation
+import PosternClient
 
 /// `postern try hosted`.
 struct TryHostedCommand: AsyncParsableCommand {
@@ -11,11 +13,7 @@ struct TryHostedCommand: AsyncParsableCommand {
             With --email or --phone it fills in the pages itself.
             """)
 
-    @Option(name: .long, help: "The realm's origin, such as http://localhost:8080.")
-    var url: String
-
-    @Option(name: .long, help: "A public client with gt:authorization_code.")
-    var client: String
+    @OptionGroup var server: ServerOptions
 
     @Option(name: .long, help: "The user's address: fill in the pages with it.")
     var email: String?
@@ -37,25 +35,16 @@ struct TryHostedCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        var options = TryOptions()
-        (options.url, options.client, options.code, options.scope) = (url, client, code, scope)
-        options.email = email ?? phone ?? ""
-        options.dpop = dpop
-        let app = try HeadlessApp(options)
-        let listener = try LoopbackListener()
-        let request = HostedRequest(client: client, scope: scope, redirectURI: listener.origin)
-        let answer: [String: String]
-        if email ?? phone != nil {
-            answer = try await app.signInOnPages(request)
-        } else {
-            say("Open this address in a browser:\n\n  \(url)\(request.path)\n")
-            answer = HostedRequest.members(of: try await listener.target())
-            say("> GET \(listener.origin)/?\(answer.keys.sorted().joined(separator: ", "))\n< 200 OK\n")
+        try await explaining {
+            let app = try HeadlessApp(server, scope: scope, dpop: dpop, redirect: URL(string: "http://127.0.0.1"))
+            if let address = email ?? phone {
+                let person = HeadlessBrowser.Person(address: address, code: code, outbox: app.outbox)
+                _ = try await app.client.signIn(onPages: HeadlessBrowser(person))
+            } else {
+                let browser = LoopbackBrowser { page in say("Open this address in a browser:\n\n  \(page)\n") }
+                _ = try await app.client.signIn(onPages: browser)
+            }
+            try await app.userInfo()
         }
-        let tokens = try await app.token([
-            ("grant_type", "authorization_code"), ("client_id", client), ("code", try request.code(in: answer)),
-            ("redirect_uri", listener.origin), ("code_verifier", request.verifier),
-        ])
-        try await app.userInfo(tokens)
     }
 }

@@ -1,5 +1,5 @@
 import ArgumentParser
-import SoftwareAuthenticator
+import PosternClient
 
 /// `postern try passkey`.
 struct TryPasskeyCommand: AsyncParsableCommand {
@@ -11,27 +11,31 @@ struct TryPasskeyCommand: AsyncParsableCommand {
     @OptionGroup var options: TryOptions
 
     func run() async throws {
-        let authenticator = try SoftwareAuthenticator()
-        let app = try HeadlessApp(options)
-        say("1. Sign in by code: enrolment needs a sign-in of the last ten minutes.\n")
-        let byCode = try await app.signInByCode()
+        try await explaining {
+            let dialog = try SoftwarePasskeyDialog()
+            let app = try HeadlessApp(options)
+            let account = app.client.account
+            say("1. Sign in by code: enrolment needs a sign-in of the last ten minutes.\n")
+            try await app.signInByCode(options)
 
-        say("2. Enrol a passkey.\n")
-        let passkey = try await app.enrol(with: authenticator, tokens: byCode)
+            say("2. Enrol a passkey.\n")
+            let passkey = try await account.addPasskey(with: dialog, named: "Headless app")
 
-        say("3. Sign in with the passkey alone.\n")
-        let byPasskey = try await app.signIn(with: authenticator, passkey)
+            say("3. Sign in with the passkey alone. The session of the code is revoked: an app has one.\n")
+            _ = try await app.client.signIn(with: dialog)
+            await app.answered("/connect/revoke")
 
-        say("4. List: it is there.\n")
-        guard try await app.passkeys(byPasskey).contains(where: { $0.Id == passkey.id }) else {
-            throw CommandFailure("the new passkey is not in the list")
+            say("4. List: it is there.\n")
+            guard try await account.passkeys().contains(where: { $0.id == passkey }) else {
+                throw CommandFailure("the new passkey is not in the list")
+            }
+
+            say("5. Delete it.\n")
+            try await account.remove(passkey: passkey)
+            guard try await !account.passkeys().contains(where: { $0.id == passkey }) else {
+                throw CommandFailure("the deleted passkey is still in the list")
+            }
+            say("Enrolled, signed in with, listed and deleted passkey \(passkey).")
         }
-
-        say("5. Delete it.\n")
-        try await app.delete(passkey, tokens: byPasskey)
-        guard try await !app.passkeys(byPasskey).contains(where: { $0.Id == passkey.id }) else {
-            throw CommandFailure("the deleted passkey is still in the list")
-        }
-        say("Enrolled, signed in with, listed and deleted passkey \(passkey.id) for \(passkey.credential.rpId).")
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import PosternClient
 
 /// `postern try possession`.
 struct TryPossessionCommand: AsyncParsableCommand {
@@ -11,11 +12,7 @@ struct TryPossessionCommand: AsyncParsableCommand {
             `demo-prove` in .postern/demo-prove.secret.
             """)
 
-    @Option(name: .long, help: "The realm's origin, such as http://localhost:8080.")
-    var url: String
-
-    @Option(name: .long, help: "A confidential client with ept:possession.")
-    var client: String
+    @OptionGroup var server: ServerOptions
 
     @Option(name: .long, help: "The file with its secret.")
     var secretFile: String
@@ -30,36 +27,30 @@ struct TryPossessionCommand: AsyncParsableCommand {
         guard let secret = try? String(contentsOfFile: secretFile, encoding: .utf8) else {
             throw CommandFailure("\(secretFile) cannot be read")
         }
-        var options = TryOptions()
-        (options.url, options.client, options.email, options.code) = (url, client, phone, otp)
-        (options.scope, options.dpop) = ("", false)
-        let backend = try HeadlessApp(options)
-        say("1. The backend takes a token of its service account.\n")
-        let token = try backend.decodeTokens(
-            try await backend.post(
-                "/token",
-                form: [
-                    ("grant_type", "client_credentials"), ("client_id", client),
-                    ("client_secret", secret.trimmingCharacters(in: .whitespacesAndNewlines)),
-                ]))
+        try await explaining {
+            let backend = try ProveBackend(server, secret: secret.trimmingCharacters(in: .whitespacesAndNewlines))
+            let page = try HeadlessApp(server)
+            say("1. The backend takes a token of its service account.\n")
+            let token = try await backend.token()
 
-        say("2. The backend starts: an authToken for the page, a correlationId for itself.\n")
-        let started = try await backend.unify(phone, token)
-        let page = backend.holding(ProofKey())
+            say("2. The backend starts: an authToken for the page, a correlationId for itself.\n")
+            let started = try await backend.begin(phone, token)
 
-        say("3. The page opens the transaction, which pins it to the page's key.\n")
-        if try await page.possession("open", "{}", started.authToken).state != "passed" {
-            say("4. The person agrees: send a code.\n")
-            let before = try await page.newestCodeMail()
-            _ = try await page.possession("send", #"{"channel":"otp"}"#, started.authToken)
-            let code = try await page.code(after: before)
+            say("3. The page opens the transaction, which pins it to the page's key.\n")
+            let check = try await page.client.possession(started.authToken)
+            if await check.status.step != .passed {
+                say("4. The person agrees: send a code.\n")
+                let before = try await page.outbox.newest(.code, to: phone)
+                _ = try await check.send(.otp)
+                let code = try await page.outbox.code(given: otp, sentTo: phone, since: before)
 
-            say("5. The page checks the code.\n")
-            _ = try await page.possession("check", #"{"otp":"\#(code)"}"#, started.authToken)
+                say("5. The page checks the code.\n")
+                _ = try await check.check(code)
+            }
+
+            say("6. The backend asks what came of it.\n")
+            let success = try await backend.success(of: started, token)
+            guard success == "true" else { throw CommandFailure("the number was not proven: success is \(success)") }
         }
-
-        say("6. The backend asks what came of it.\n")
-        let status = try await backend.unifyStatus(started, token)
-        guard status == "true" else { throw CommandFailure("the number was not proven: success is \(status)") }
     }
 }
