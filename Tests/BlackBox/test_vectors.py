@@ -10,6 +10,7 @@ import re
 
 import pytest
 
+from harness import wire
 from harness.dpop_places import Refresh, Userinfo
 from harness.moving_world import MovingWorld
 from harness.settings import REPOSITORY
@@ -165,3 +166,26 @@ def test_the_server_says_to_each_proof_what_its_case_says(world, realm):
         answer = place.send(case.key, *case.fields(token))
         said = "accept" if answer.status == 200 else answer.json().get("error")
         assert said == cases[case.name]["answer"], (case.name, answer)
+
+
+# -- secrets -----------------------------------------------------------------------------------------
+
+
+def test_no_secret_of_the_vectors_is_accepted_by_a_server(dev):
+    """As an access token, a refresh token, a handle; with the codes of the flows."""
+    texts = "".join(path.read_text(encoding="utf-8") for path in sorted(files.FOLDER.glob("*.json")))
+    secrets = sorted(set(re.findall(r"vector-[\w.-]+|ey[\w-]+\.[\w-]+\.[\w-]+", texts)))
+    assert len(secrets) > 100
+    host = {"Host": f"localhost:{dev.port}"}
+
+    def token(**form):
+        body = wire.form_body({"client_id": dev.client_id, **form})
+        return wire.exchange(dev.port, "POST", "/connect/token", {**host, "Content-Type": wire.FORM}, body)
+
+    for secret in secrets:
+        assert dev.get("/connect/userinfo", Authorization=f"Bearer {secret}").status == 401, secret
+        for form in (
+            {"grant_type": "refresh_token", "refresh_token": secret},
+            {"grant_type": "urn:cocoar:otp", "auth_session": secret, "otp_code": "246801"},
+        ):
+            assert token(**form).status in (400, 429), secret

@@ -130,7 +130,7 @@ class Flow:
         except Difference as difference:
             self.failure = self.failure or f"step {number}: {difference}"
             self.over.set()
-            return {"status": 500, "json": {"error": "replay", "error_description": self.failure}}
+            return {"status": 400, "json": {"error": "replay", "error_description": self.failure}}
         if self.at == len(self.steps):
             self.over.set()
         return filled(step["answer"], self.bound)

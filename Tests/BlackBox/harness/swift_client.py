@@ -47,9 +47,10 @@ def driver():
 class SwiftClient:
     """A process with one client. Commands run side by side; `events` has what it told by itself."""
 
-    def __init__(self, host, client_id, port, prefix=(), environment=None, **configuration):
+    def __init__(self, host, client_id, port, origin=None, prefix=(), environment=None, **configuration):
         """`host` is the realm's; `port` where its node, or a proxy before it, listens on 127.0.0.1. `prefix` is a command that runs the
         program, `environment` what is added to that of this process."""
+        self.origin, self.port = origin or f"https://{host}", port
         self._numbers = itertools.count(1)
         self._waiting = {}
         self._told = []
@@ -62,7 +63,7 @@ class SwiftClient:
             [*prefix, driver()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env={**os.environ, **(environment or {})}
         )
         threading.Thread(target=self._read, daemon=True).start()
-        self.call("open", origin=f"https://{host}", client=client_id, base=f"http://127.0.0.1:{port}", **configuration)
+        self.call("open", origin=self.origin, client=client_id, base=f"http://127.0.0.1:{port}", **configuration)
 
     def __enter__(self):
         return self

@@ -8,7 +8,7 @@ from harness.settings import REPOSITORY
 
 FOLDER = REPOSITORY / "docs/vectors"
 #: What each file has at least.
-LEAST = {"proofs": 80, "refresh": 50, "sign-in": 30, "errors": 1, "links": 30, "challenges": 30}
+LEAST = {"proofs": 80, "refresh": 50, "sign-in": 30, "errors": 1, "links": 30, "challenges": 30, "exchanges": 30}
 _WIDTH = 118
 
 
@@ -44,6 +44,12 @@ def by_name(document):
     return found
 
 
+def difference(before, now):
+    """Lines that say how a case differs; None: there is none."""
+    sides = [[] if case is None else written(case).splitlines() for case in (before, now)]
+    return list(difflib.unified_diff(*sides, "in the repository", "made now", n=1, lineterm=""))
+
+
 def differences(kind, made):
     """Lines that say in which case a file of the repository differs from what was made now, with both texts."""
     path = FOLDER / f"{kind}.json"
@@ -55,9 +61,7 @@ def differences(kind, made):
     lines = []
     for name in [*new, *(name for name in old if name not in new)]:
         if old.get(name) != new.get(name):
-            sides = [written(side[name]).splitlines() if name in side else [] for side in (old, new)]
-            lines.append(f"{path.name}: {name}")
-            lines += list(difflib.unified_diff(*sides, "in the repository", "made now", n=1, lineterm=""))
+            lines += [f"{path.name}: {name}", *difference(old.get(name), new.get(name))]
     if not lines:
         lines = [f"{path.name}: outside the cases, or in another order"]
         lines += list(difflib.unified_diff(kept.splitlines(), made.splitlines(), "in the repository", "made now", n=1, lineterm=""))
