@@ -1,0 +1,15 @@
+import AuthenticationServices
+import PosternClient
+import UIKit
+
+/// The window that the system's dialogs appear on.
+@MainActor
+enum Window {
+    static func anchor() -> ASPresentationAnchor {
+        let scenes = UIApplication.shared.connectedScenes.compactMap { $0 as? UIWindowScene }
+        return scenes.flatMap(\.windows).first { $0.isKeyWindow } ?? ASPresentationAnchor()
+    }
+
+    /// One object, so that a new request ends the one before.
+    static let passkeys = SystemPasskeyDialog(anchor: anchor)
+}
