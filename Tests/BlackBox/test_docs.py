@@ -3,14 +3,12 @@
 import os
 import re
 import shutil
-import subprocess
-import sys
 
 import pytest
 
 from harness import settings
 from harness.helpers import Helpers
-from harness.pages import Block, Psql, Shell, blocks, check, to_run
+from harness.pages import Block, Psql, Shell, check, to_run
 from harness.postgres import clean_environment
 from harness.realm import Admin
 from harness.world import World
@@ -18,10 +16,8 @@ from harness.world import World
 ROOT = settings.REPOSITORY
 DOCS = ROOT / "docs"
 README, PROVISION, INTEGRATE, OPERATE = ROOT / "README.md", DOCS / "provision.md", DOCS / "integrate.md", DOCS / "operate.md"
-IOS, RESOURCE_SERVERS = DOCS / "integrate-ios.md", DOCS / "resource-servers.md"
+RESOURCE_SERVERS = DOCS / "resource-servers.md"
 DEVICES, POSSESSION = DOCS / "integrate-devices.md", DOCS / "possession.md"
-#: What only Apple's platforms have.
-APPLE = ("import AuthenticationServices", "import CryptoKit")
 needs_jq = pytest.mark.skipif(shutil.which("jq") is None, reason="no jq")
 
 
@@ -116,25 +112,9 @@ def test_operate(world, psql, tmp_path):
     run(to_run(OPERATE), sql=psql, sh=shell)
 
 
-@pytest.mark.skipif(shutil.which("swiftc") is None, reason="no swiftc")
-def test_swift(tmp_path):
-    """The Swift of the pages: what needs Foundation alone is type-checked, what needs Apple's frameworks is parsed."""
-    swift = [block for page in (IOS, DEVICES) for block in blocks(page) if block.language == "swift"]
-    assert swift
-    for number, block in enumerate(swift):
-        apple = any(needed in block.text for needed in APPLE)
-        file = tmp_path / f"block{number}.swift"
-        # On Linux URLSession is in a module of its own.
-        linux = "import FoundationNetworking\n" if sys.platform == "linux" and not apple else ""
-        file.write_text(linux + block.text, encoding="utf-8")
-        mode = ["-parse"] if apple else ["-typecheck", "-swift-version", "6", "-warnings-as-errors"]
-        done = subprocess.run(["swiftc", *mode, str(file)], capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, f"{block}: {done.stderr}"
-
-
 def pages():
     """Every page of the repository but the decisions."""
-    return [README, ROOT / "CONTRIBUTING.md", ROOT / "deploy/README.md", *sorted(DOCS.glob("*.md"))]
+    return [README, ROOT / "CONTRIBUTING.md", ROOT / "deploy/README.md", ROOT / "examples/ios/README.md", *sorted(DOCS.glob("*.md"))]
 
 
 def prose(page):

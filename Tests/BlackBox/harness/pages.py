@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-RUNNABLE = ("sh", "sql")
+RUNNABLE = ("sh", "sql", "swift")
 OUTPUT = ("text", "json")
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 #: Stands for what differs from run to run: ids, secrets, times.

@@ -14,7 +14,7 @@ struct AccountView: View {
             }
             Section("Sessions") {
                 ForEach(model.sessions) { session in
-                    LabeledContent(session.userAgent ?? session.clientName ?? "Unknown", value: session.isCurrent ? "this" : "")
+                    LabeledContent(session.userAgent ?? "Unknown", value: session.isCurrent ? "this one" : "")
                         .swipeActions { Button("End", role: .destructive) { Task { await model.end(session) } } }
                 }
             }
