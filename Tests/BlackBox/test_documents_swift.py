@@ -53,7 +53,7 @@ def test_the_first_lines_of_the_readme_fit_the_library(modules, tmp_path):
     block, = swift(settings.REPOSITORY / "README.md")
     body = "".join(f"    {line}\n" for line in block.text.splitlines() if not line.startswith("import "))
     file = tmp_path / "readme.swift"
-    file.write_text(f"import Foundation\nimport FoundationNetworking\nimport PosternClient\nfunc readme(typed: String) async throws {{\n{body}}}\n")
+    file.write_text(f"import Foundation\nimport FoundationNetworking\nimport PosternClient\nfunc readme(typed: String) async throws {{\n{body}    _ = orders\n}}\n")
     swift_pages.check(modules, "Readme", [file])
 
 

@@ -1,4 +1,5 @@
 import Foundation
+import Observation
 import PosternClient
 
 /// Does with the model of examples/ios what its screens do: a line of input is a call, and what the screens would show then

@@ -32,10 +32,8 @@ struct AccountView: View {
             }
             MessageView(model: model)
         }
-        .navigationTitle("Account")
         .disabled(model.isBusy)
         .task { await model.load() }
-        .refreshable { await model.load() }
         .sheet(isPresented: $model.wantsStepUp) { StepUpView(model: model) }
     }
 }

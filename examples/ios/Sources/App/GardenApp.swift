@@ -31,7 +31,6 @@ struct RootView: View {
     }
 }
 
-/// What went wrong, below the fields.
 struct MessageView: View {
     let model: Model
 

@@ -16,7 +16,6 @@ struct SignInView: View {
             }
             MessageView(model: model)
         }
-        .navigationTitle("Sign in")
         .disabled(model.isBusy)
     }
 
@@ -63,7 +62,6 @@ struct SignInView: View {
     @ViewBuilder
     private func again(from time: Date?) -> some View {
         if let time {
-            // Sooner, the server sends nothing and answers with the same request.
             Button("Send again") { Task { await model.sendAgain() } }
             Text("possible from \(time.formatted(date: .omitted, time: .standard)) on")
         }

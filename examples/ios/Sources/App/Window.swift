@@ -2,7 +2,6 @@ import AuthenticationServices
 import PosternClient
 import UIKit
 
-/// The window that the system's dialogs appear on.
 @MainActor
 enum Window {
     static func anchor() -> ASPresentationAnchor {

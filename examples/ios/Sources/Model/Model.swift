@@ -37,8 +37,6 @@ final class Model {
         }
     }
 
-    // MARK: Signing in
-
     func requestCode(email: String) async {
         await run { self.waiting = .code(try await self.client.requestCode(to: .email(email))) }
     }
@@ -99,8 +97,6 @@ final class Model {
 
     private static func factor(_ totp: String) -> SecondFactor? { totp.isEmpty ? nil : .totp(totp) }
 
-    // MARK: Account
-
     func load() async {
         await run {
             self.details = try await self.client.account.load()
@@ -124,8 +120,6 @@ final class Model {
 
     func signOut() async { await run { try await self.client.signOut() } }
 
-    // MARK: Approvals
-
     func trustThisDevice() async { await run { self.device = try await self.client.device.enrol() } }
 
     /// While the list is shown.
@@ -139,8 +133,6 @@ final class Model {
             try await self.client.device.answer(approval, decision)
         }
     }
-
-    // MARK: Step-up
 
     func requestStepUpCode() async {
         await run {
@@ -158,8 +150,6 @@ final class Model {
             try await self.interrupted?()
         }
     }
-
-    // MARK: Outcomes
 
     /// Runs what a button starts. Buttons are disabled meanwhile.
     private func run(_ action: @escaping @MainActor () async throws -> Void) async {
