@@ -40,6 +40,33 @@ struct FileStoreTests {
         await #expect(throws: PosternError.self) { try await store.write(Data()) }
     }
 
+    @Test(.enabled(if: geteuid() == 0)) func `a file and a folder of another user are refused`() async throws {
+        let directory = try TemporaryDirectory()
+        try directory.write("{}", "s")
+        chown(directory.path("s"), 1, 1)
+        let store = FileStore(directory: directory.url, name: "s")
+        await expect(.misuse("\(directory.path("s")) (mode 600) belongs to user 1, not to this one")) {
+            try await store.read()
+        }
+        chown(directory.url.path, 1, 1)
+        await expect(.misuse("\(directory.url.path) (mode 700) belongs to user 1, not to this one")) {
+            try await store.write(Data())
+        }
+    }
+
+    @Test func `a link to the folder and no file at all are well`() async throws {
+        let directory = try TemporaryDirectory()
+        let link = directory.url.appendingPathComponent("link")
+        let folder = directory.url.appendingPathComponent("folder")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: folder)
+        try FileManager.default.createDirectory(
+            at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        let store = FileStore(directory: link, name: "s")
+        #expect(try await store.read() == nil)
+        try await store.write(Data("x".utf8))
+        #expect(try await store.read() == Data("x".utf8))
+    }
+
     @Test(arguments: ["../s", "a/b", "", ".s"]) func `a name is a name`(name: String) async throws {
         let directory = try TemporaryDirectory()
         await #expect(throws: PosternError.self) { try await FileStore(directory: directory.url, name: name).read() }

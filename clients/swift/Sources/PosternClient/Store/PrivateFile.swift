@@ -20,7 +20,7 @@ struct PrivateFile: Sendable {
             throw failure()
         }
         defer { close(file) }
-        try check(file, path, isDirectory: false)
+        guard try check(path, isDirectory: false) else { return nil }
         return try contents(file)
     }
 
@@ -114,31 +114,33 @@ struct PrivateFile: Sendable {
         guard try checkDirectory() else { throw failure() }
     }
 
-    /// - Returns: whether it is there.
-    private func checkDirectory() throws -> Bool {
-        let folder = open(directory, O_RDONLY | O_CLOEXEC)
-        guard folder >= 0 else {
-            if errno == ENOENT { return false }
-            throw failure()
-        }
-        defer { close(folder) }
-        try check(folder, directory, isDirectory: true)
-        return true
-    }
+    /// - Returns: whether it is there. A link to a folder is one.
+    private func checkDirectory() throws -> Bool { try check(directory + "/.", isDirectory: true) }
 
-    private func check(_ file: Int32, _ path: String, isDirectory: Bool) throws {
-        var status = stat()
-        guard fstat(file, &status) == 0 else { throw failure() }
-        guard status.st_mode & S_IFMT == (isDirectory ? S_IFDIR : S_IFREG) else {
-            throw PosternError.misuse("\(path) is not a \(isDirectory ? "folder" : "file")")
+    /// Asks the file manager: for `stat` an app would have to give a reason in its privacy manifest.
+    /// - Returns: whether it is there.
+    private func check(_ path: String, isDirectory: Bool) throws -> Bool {
+        let attributes: [FileAttributeKey: Any]
+        do {
+            attributes = try FileManager.default.attributesOfItem(atPath: path)
+        } catch let error as CocoaError where [.fileReadNoSuchFile, .fileNoSuchFile].contains(error.code) {
+            return false
         }
-        let mode = String(status.st_mode & 0o7777, radix: 8)
-        guard status.st_uid == geteuid() else {
-            throw PosternError.misuse("\(path) (mode \(mode)) belongs to user \(status.st_uid), not to this one")
+        let shown = isDirectory ? directory : path
+        guard attributes[.type] as? FileAttributeType == (isDirectory ? .typeDirectory : .typeRegular) else {
+            throw PosternError.misuse("\(shown) is not a \(isDirectory ? "folder" : "file")")
         }
-        guard status.st_mode & 0o077 == 0 else {
-            throw PosternError.misuse("\(path) has mode \(mode): chmod \(isDirectory ? "700" : "600") it")
+        guard let owner = (attributes[.ownerAccountID] as? NSNumber)?.uint32Value,
+            let mode = (attributes[.posixPermissions] as? NSNumber)?.intValue
+        else { throw PosternError.misuse("\(shown) has no owner and mode") }
+        let octal = String(mode, radix: 8)
+        guard owner == geteuid() else {
+            throw PosternError.misuse("\(shown) (mode \(octal)) belongs to user \(owner), not to this one")
         }
+        guard mode & 0o077 == 0 else {
+            throw PosternError.misuse("\(shown) has mode \(octal): chmod \(isDirectory ? "700" : "600") it")
+        }
+        return true
     }
 
     private func failure() -> POSIXError { POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
