@@ -14,6 +14,19 @@ let tokenCommands: [String: Command] = [
                 refreshToken: arguments["refreshToken"]?.string ?? "", idToken: arguments["idToken"]?.string))
     },
     "accessToken": { client, arguments in describe(try await client.accessToken(for: audience(arguments))) },
+    "setClock": { _, arguments in
+        DeviceClock.shared.set(ahead: arguments["ahead"]?.number ?? 0)
+        return .null
+    },
+    "dieAtWrite": { _, arguments in
+        StoreWatch.shared.die(after: arguments["after"]?.integer ?? 0)
+        return .null
+    },
+    "stopAtSend": { _, _ in
+        Freezer.shared.arm()
+        return .null
+    },
+    "soak": { client, arguments in try await soak(client, count: arguments["count"]?.integer ?? 0) },
     "send": { client, arguments in
         let (data, response) = try await client.send(request(arguments), for: audience(arguments))
         return [
@@ -51,4 +64,23 @@ private func request(_ arguments: JSONValue) throws -> URLRequest {
         request.setValue(value.string, forHTTPHeaderField: name)
     }
     return request
+}
+
+/// Asks for an access token again and again, over everything that is no decision.
+/// - Returns: how often each thing happened; `unstored` counts tokens that the store had not had.
+private func soak(_ client: PosternClient, count: Int) async throws -> JSONValue {
+    var (done, unavailable, unstored) = (0, 0, 0)
+    while done < count {
+        do {
+            let token = try await client.accessToken()
+            done += 1
+            if !StoreWatch.shared.has(token.value) { unstored += 1 }
+        } catch PosternError.unavailable {
+            unavailable += 1
+        }
+    }
+    return [
+        "done": .number(Double(done)), "unavailable": .number(Double(unavailable)),
+        "unstored": .number(Double(unstored)),
+    ]
 }

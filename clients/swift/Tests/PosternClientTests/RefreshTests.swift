@@ -171,6 +171,22 @@ struct RefreshTests {
         #expect(await world.server.count("/connect/token") == 1)
     }
 
+    @Test func `a refresh that nobody waits for any more is stored`() async throws {
+        let client = try await world.signedIn()
+        world.time.pass(900)
+        let reached = Gate()
+        let until = Gate()
+        await world.server.next(.held(reached: reached, until: until))
+        let caller = Task { try await client.accessToken() }
+        await reached.pass()
+        caller.cancel()
+        await expect(.cancelled) { try await caller.value }
+        await until.open()
+        _ = try await client.accessToken()
+        #expect(try await client.document().session?.refreshToken == "R.2")
+        #expect(await world.server.count("/connect/token") == 1)
+    }
+
     @Test func `each audience has its own token, refreshed once`() async throws {
         let client = try await world.signedIn()
         for _ in 0..<2 {

@@ -47,7 +47,7 @@
     }
 
     extension KeychainStore: ComparingStore {
-        func write(_ data: Data?, replacing expected: Data?) async throws -> Bool {
+        package func write(_ data: Data?, replacing expected: Data?) async throws -> Bool {
             try await blocking { document in
                 guard try document.read() == expected else { return false }
                 try document.write(data)
@@ -57,11 +57,11 @@
     }
 
     extension KeychainStore: SettingAsideStore {
-        func setAside() async throws { try await blocking { try $0.setAside() } }
+        package func setAside() async throws { try await blocking { try $0.setAside() } }
     }
 
     extension KeychainStore: NamedStore {
-        func named(_ name: String) -> any SessionStore {
+        package func named(_ name: String) -> any SessionStore {
             self.name == nil ? KeychainStore(accessGroup: accessGroup, name: name) : self
         }
     }

@@ -70,17 +70,17 @@ public struct FileStore: SessionStore {
 }
 
 extension FileStore: ComparingStore {
-    func write(_ data: Data?, replacing expected: Data?) async throws -> Bool {
+    package func write(_ data: Data?, replacing expected: Data?) async throws -> Bool {
         try await blocking { file in try file.write(data) { try file.read() == expected } }
     }
 }
 
 extension FileStore: SettingAsideStore {
-    func setAside() async throws { try await blocking { try $0.setAside() } }
+    package func setAside() async throws { try await blocking { try $0.setAside() } }
 }
 
 extension FileStore: NamedStore {
-    func named(_ name: String) -> any SessionStore {
+    package func named(_ name: String) -> any SessionStore {
         self.name == nil ? FileStore(directory: directory, name: name) : self
     }
 }

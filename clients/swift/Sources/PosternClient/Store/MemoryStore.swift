@@ -21,7 +21,7 @@ public struct MemoryStore: SessionStore {
 }
 
 extension MemoryStore: ComparingStore {
-    func write(_ data: Data?, replacing expected: Data?) async throws -> Bool {
+    package func write(_ data: Data?, replacing expected: Data?) async throws -> Bool {
         await memory.replace(data, ifStill: expected)
     }
 }

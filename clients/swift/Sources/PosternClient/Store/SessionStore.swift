@@ -18,18 +18,18 @@ public struct StoreLocked: Error {
 }
 
 /// A store that can tell whether the document is still the one that was read.
-protocol ComparingStore: SessionStore {
+package protocol ComparingStore: SessionStore {
     /// Writes if the document is `expected`. - Returns: whether it was.
     func write(_ data: Data?, replacing expected: Data?) async throws -> Bool
 }
 
 /// A store that keeps a damaged document for whoever wants to look at it.
-protocol SettingAsideStore: SessionStore {
+package protocol SettingAsideStore: SessionStore {
     /// Moves the document to another name, over the former one.
     func setAside() async throws
 }
 
 /// A store that takes its name from the client unless it was given one.
-protocol NamedStore: SessionStore {
+package protocol NamedStore: SessionStore {
     func named(_ name: String) -> any SessionStore
 }

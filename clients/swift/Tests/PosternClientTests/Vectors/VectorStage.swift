@@ -151,7 +151,7 @@ actor VectorStage {
         }
         calls[name] = (task, outcome)
         // The call gets as far as it can: it ends, sends, waits for its turn. One that joins another does nothing to be seen.
-        let end = ContinuousClock.now + .milliseconds(20)
+        let end = ContinuousClock.now + .milliseconds(300)
         while outcome.value == nil, await device.events == before, ContinuousClock.now < end {
             try? await Task.sleep(for: .microseconds(200))
         }
