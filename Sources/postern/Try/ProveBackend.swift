@@ -13,12 +13,13 @@ struct ProveBackend {
     private let origin: URL
     private let clientID: String
     private let secret: String
-    private let transport = PrintingTransport()
+    private let transport: PrintingTransport
 
-    init(_ server: ServerOptions, secret: String) throws {
+    init(_ server: ServerOptions, secret: String, over transport: PrintingTransport) throws {
         origin = try server.origin
         clientID = server.client
         self.secret = secret
+        self.transport = transport
     }
 
     /// The access token of the service account.

@@ -17,9 +17,10 @@ struct TryApprovalCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await explaining {
-            let phone = try HeadlessApp(options)
+            let network = PrintingTransport()
+            let phone = try HeadlessApp(options, over: network)
             let device = phone.client.device
-            let other = try HeadlessApp(options)
+            let other = try HeadlessApp(options, over: network)
             say("1. Sign in by code: adding a device needs a sign-in of the last ten minutes.\n")
             try await phone.signInByCode(options)
 

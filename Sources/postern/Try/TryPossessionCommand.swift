@@ -28,8 +28,10 @@ struct TryPossessionCommand: AsyncParsableCommand {
             throw CommandFailure("\(secretFile) cannot be read")
         }
         try await explaining {
-            let backend = try ProveBackend(server, secret: secret.trimmingCharacters(in: .whitespacesAndNewlines))
-            let page = try HeadlessApp(server)
+            let network = PrintingTransport()
+            let backend = try ProveBackend(
+                server, secret: secret.trimmingCharacters(in: .whitespacesAndNewlines), over: network)
+            let page = try HeadlessApp(server, over: network)
             say("1. The backend takes a token of its service account.\n")
             let token = try await backend.token()
 
