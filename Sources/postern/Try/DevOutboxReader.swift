@@ -2,7 +2,8 @@ import Foundation
 import FoundationNetworking
 import PosternClient
 
-/// Reads codes and links where `postern dev` keeps them. It prints none of its requests: a person would look into a mail.
+/// Reads codes and links where `postern dev` keeps them. It prints none of its requests: a person would look into
+/// a mail.
 struct DevOutboxReader {
     enum Kind { case code, link }
 

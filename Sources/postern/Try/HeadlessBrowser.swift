@@ -47,8 +47,8 @@ actor HeadlessBrowser: PageBrowser {
                 case "offer-passkey": [("action", "skip")]
                 default:
                     throw PosternError.misuse(
-                        "the page \"\(page.step)\" wants more than an address and a code: leave out --email and --phone,"
-                            + " and sign in with your own browser")
+                        "the page \"\(page.step)\" wants more than an address and a code: "
+                            + "leave out --email and --phone, and sign in with your own browser")
                 }
             var request = URLRequest(posting: [("tx", page.transaction)] + form, to: url)
             request.setValue("same-origin", forHTTPHeaderField: "Sec-Fetch-Site")
