@@ -32,6 +32,8 @@ POSTGRES_BIN = Path(os.environ.get("POSTERN_PG_BIN", "/usr/lib/postgresql/15/bin
 SANITIZED = os.environ.get("POSTERN_SANITIZED", "") not in ("", "0")
 FULL = os.environ.get("POSTERN_FULL", "") not in ("", "0")
 ROUNDS = int(os.environ.get("POSTERN_ROUNDS", "200" if FULL else "10"))
+#: Refreshes of the Swift client in bad weather.
+SOAK = int(os.environ.get("POSTERN_SOAK", "10000" if FULL else "100"))
 FAULT_ROUNDS = int(os.environ.get("POSTERN_FAULT_ROUNDS", "20" if FULL else "1"))
 CHAOS_ROUNDS = int(os.environ.get("POSTERN_CHAOS_ROUNDS", "200" if FULL else "3"))
 CHAOS_SEED = int(os.environ.get("POSTERN_CHAOS_SEED", "1"))
