@@ -6,7 +6,7 @@ extension Account {
     /// - Throws: ``PosternError/refused(code:description:status:)`` with status 404 for a code that is wrong or over.
     public func deviceRequest(_ userCode: String) async throws -> DeviceRequest {
         let now = client.surroundings.now()
-        let answer = try await client.accountCall("GET", "/connect/device/\(Form.escape(userCode))")
+        let answer = try await client.accountCall("GET", Path.item(userCode, of: "/connect/device"))
         return try answer.item { DeviceRequest($0, userCode: userCode, at: now) }
     }
 

@@ -33,7 +33,7 @@ extension Account {
     }
 
     private static let identifierPath = "/connect/identifiers"
-    private static func identifierPath(_ id: String) -> String { "\(identifierPath)/\(Form.escape(id))" }
+    private static func identifierPath(_ id: String) throws -> String { try Path.item(id, of: identifierPath) }
 
     /// An address or number of the account.
     public struct Identifier: Sendable, Hashable, Identifiable {

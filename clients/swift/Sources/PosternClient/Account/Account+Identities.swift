@@ -23,7 +23,7 @@ extension Account {
 
     /// Removes an identity. Wants a recent sign-in.
     public func remove(identity id: String) async throws {
-        _ = try await client.accountCall("DELETE", "\(Self.identityPath)/\(Form.escape(id))")
+        _ = try await client.accountCall("DELETE", Path.item(id, of: Self.identityPath))
     }
 
     private static let identityPath = "/connect/identities"

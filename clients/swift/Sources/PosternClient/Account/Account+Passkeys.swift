@@ -40,7 +40,7 @@ extension Account {
     }
 
     private static let passkeyPath = "/connect/passkey"
-    private static func passkeyPath(_ id: String) -> String { "\(passkeyPath)/\(Form.escape(id))" }
+    private static func passkeyPath(_ id: String) throws -> String { try Path.item(id, of: passkeyPath) }
 
     /// A passkey of the account.
     public struct Passkey: Sendable, Hashable, Identifiable {

@@ -8,7 +8,7 @@ extension Account {
 
     /// Ends one session.
     public func end(session id: String) async throws {
-        _ = try await client.accountCall("DELETE", "\(Path.sessions)/\(Form.escape(id))")
+        _ = try await client.accountCall("DELETE", Path.item(id, of: Path.sessions))
     }
 
     /// Ends all sessions but the present one.
@@ -23,7 +23,7 @@ extension Account {
 
     /// Takes a consent back and ends the client's sessions of the user.
     public func revoke(consentOf clientID: String) async throws {
-        _ = try await client.accountCall("DELETE", "\(Self.consentPath)/\(Form.escape(clientID))")
+        _ = try await client.accountCall("DELETE", Path.item(clientID, of: Self.consentPath))
     }
 
     private static let consentPath = "/connect/consents"

@@ -54,10 +54,33 @@ extension JSONValue: Codable {
 }
 
 extension JSONValue {
-    /// Reads a JSON text; `nil` if it is none.
+    /// Values in values, at most. Reading takes stack for each, of which threads of Apple's platforms have 512 KiB.
+    private static let deepest = 64
+
+    /// Reads a JSON text; `nil` if it is none, or is nested too deeply.
     package init?(_ data: Data) {
-        guard let value = try? JSONDecoder().decode(JSONValue.self, from: data) else { return nil }
+        guard Self.depth(of: data) <= Self.deepest, let value = try? JSONDecoder().decode(JSONValue.self, from: data)
+        else { return nil }
         self = value
+    }
+
+    /// How deeply a JSON text is nested; of another text, some number.
+    private static func depth(of text: Data) -> Int {
+        var (depth, deepest, isInString, isEscaped) = (0, 0, false, false)
+        for byte in text {
+            switch byte {
+            case _ where isEscaped: isEscaped = false
+            case UInt8(ascii: "\\") where isInString: isEscaped = true
+            case UInt8(ascii: "\""): isInString.toggle()
+            case _ where isInString: break
+            case UInt8(ascii: "["), UInt8(ascii: "{"):
+                depth += 1
+                deepest = max(deepest, depth)
+            case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
+            default: break
+            }
+        }
+        return deepest
     }
 
     /// The JSON text, members in order of their names.
@@ -84,8 +107,10 @@ extension JSONValue {
         return strings.count == array.count ? strings : nil
     }
 
-    /// A time in seconds since 1970 (RFC 7519: NumericDate).
-    package var date: Date? { number.map { Date(timeIntervalSince1970: $0) } }
+    /// A time in seconds since 1970 (RFC 7519: NumericDate); `nil` for what is none, and outside the years 1 to 9999.
+    package var date: Date? {
+        number.flatMap { (-62_135_769_600..<253_402_300_800).contains($0) ? Date(timeIntervalSince1970: $0) : nil }
+    }
 
     /// The member of an object, whatever the case of its letters; absent when it is null.
     package subscript(name: String) -> JSONValue? {

@@ -17,7 +17,8 @@ package struct Surroundings: Sendable {
             let (seconds, attoseconds) = (ContinuousClock.now - start).components
             return TimeInterval(seconds) + TimeInterval(attoseconds) / 1e18
         }
-        sleep = { try await Task.sleep(for: .seconds($0), clock: .continuous) }
+        // A server may say anything; a clock cannot count to everything.
+        sleep = { try await Task.sleep(for: .seconds(min($0, 86_400)), clock: .continuous) }
         keys = PlatformKeys()
     }
 }

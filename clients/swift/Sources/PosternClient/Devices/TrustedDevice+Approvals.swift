@@ -3,8 +3,12 @@ import Foundation
 extension TrustedDevice {
     /// Answers a request to sign in. What is signed is what ``inbox`` showed.
     /// - Throws: ``PosternError/denied`` for a wrong number: the request is over. ``PosternError/refused(code:description:status:)``
-    ///   with `already_decided`, or with status 404 when it is over.
+    ///   with `already_decided`, or with status 404 when it is over. ``PosternError/misuse(_:)`` without the number that the
+    ///   approval needs: the server would take that for a wrong one.
     public func answer(_ approval: Approval, _ decision: Decision) async throws {
+        if approval.needsNumber, case .approve(let number) = decision, Digits.read(number ?? "").isEmpty {
+            throw PosternError.misuse("this approval needs the two digits that the other device shows")
+        }
         var claims: [String: JSONValue] = [
             "approval_id": .string(approval.id), "challenge": .string(approval.challenge),
             "client_id": .string(approval.clientID), "event": .string(approval.event),
@@ -16,7 +20,7 @@ extension TrustedDevice {
         do {
             // The same answer again changes nothing.
             _ = try await client.post(
-                "/connect/approvals/\(Form.escape(approval.id))", ["Response": .string(response)], proof: .none,
+                try Path.item(approval.id, of: "/connect/approvals"), ["Response": .string(response)], proof: .none,
                 repeats: .whileLost)
         } catch PosternError.refused("number_mismatch", _, _) {
             throw PosternError.denied

@@ -21,11 +21,15 @@ private actor InboxReader {
 
     func next() async throws -> TrustedDevice.Inbox? {
         while true {
-            let inbox = try await client.inbox(isFirst: last == nil)
-            if inbox != last {
-                last = inbox
-                return inbox
-            }
+            do {
+                let inbox = try await client.inbox(isFirst: last == nil)
+                if inbox != last {
+                    last = inbox
+                    return inbox
+                }
+            } catch PosternError.unavailable {
+                // The next call comes after a pause. It is this reader that goes on: without one, nothing does.
+            } catch PosternError.rateLimited {}
         }
     }
 }
@@ -36,6 +40,9 @@ struct SharedInbox {
     var last: (inbox: TrustedDevice.Inbox, came: TimeInterval)?
     /// Before this, by `uptime`, there is no next call.
     var due: TimeInterval = 0
+    /// Whether the last call was lost.
+    var isAway = false
+    var pauses = Pauses()
 }
 
 extension PosternClient {
@@ -53,25 +60,30 @@ extension PosternClient {
 
     private func callInbox(waiting: Bool) async throws -> TrustedDevice.Inbox {
         defer { inbox.call = nil }
-        var pauses = Pauses()
-        while true {
-            let pause = inbox.due - surroundings.uptime()
-            if waiting, pause > 0 { try await surroundings.sleep(pause) }
-            let began = surroundings.uptime()
-            do {
-                let answer = try await deviceCall("GET", "/connect/approvals?wait=\(waiting ? 25 : 0)")
-                let came = surroundings.uptime()
-                let inbox = try answer.item(TrustedDevice.Inbox.init)
-                self.inbox.last = (inbox, came)
-                // An answer that was not held is the same the next moment: what it shows was there already.
-                let rest = came - began < 5 ? max(3, answer.retryAfter ?? 0) : 0
-                self.inbox.due = came + rest
-                return inbox
-            } catch PosternError.unavailable(let retryAfter) {
-                try await surroundings.sleep(max(pauses.next(), retryAfter ?? 0))
-            } catch PosternError.rateLimited(let retryAfter) {
-                try await surroundings.sleep(max(pauses.next(), retryAfter))
+        let pause = inbox.due - surroundings.uptime()
+        if waiting || inbox.isAway, pause > 0 { try await surroundings.sleep(pause) }
+        let began = surroundings.uptime()
+        do {
+            let answer = try await deviceCall("GET", "/connect/approvals?wait=\(waiting ? 25 : 0)")
+            let shown = try answer.item(TrustedDevice.Inbox.init)
+            let came = surroundings.uptime()
+            inbox.last = (shown, came)
+            (inbox.isAway, inbox.pauses) = (false, Pauses())
+            // An answer that was not held is the same the next moment: what it shows was there already.
+            inbox.due = came + (came - began < 5 ? max(3, answer.retryAfter ?? 0) : 0)
+            return shown
+        } catch {
+            switch error as? PosternError {
+            case .unavailable(let retryAfter)?: callLater(retryAfter)
+            case .rateLimited(let retryAfter)?: callLater(retryAfter)
+            default: break
             }
+            throw error
         }
+    }
+
+    private func callLater(_ retryAfter: TimeInterval?) {
+        inbox.isAway = true
+        inbox.due = surroundings.uptime() + max(inbox.pauses.next(), retryAfter ?? 0)
     }
 }

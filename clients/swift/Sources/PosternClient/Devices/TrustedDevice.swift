@@ -36,21 +36,21 @@ public struct TrustedDevice: Sendable {
         guard let info = try await info() else { throw PosternError.misuse("enrol this device first") }
         let members = Self.members(name, pushHandle)
         if members.isEmpty { return info }
-        return try await client.deviceCall("PATCH", Self.path(info.id), .object(members)).item(Info.init)
+        return try await client.deviceCall("PATCH", try Self.path(info.id), .object(members)).item(Info.init)
     }
 
     /// Ends the trust in this device. The session goes on.
     public func remove() async throws {
         guard let info = try await info() else { return }
         do {
-            _ = try await client.deviceCall("DELETE", Self.path(info.id))
+            _ = try await client.deviceCall("DELETE", try Self.path(info.id))
         } catch PosternError.refused(_, _, status: 404) {
             // Another call was faster.
         }
     }
 
     static let path = "/connect/devices"
-    private static func path(_ id: String) -> String { "\(path)/\(Form.escape(id))" }
+    private static func path(_ id: String) throws -> String { try Path.item(id, of: path) }
 
     static func members(_ name: String?, _ pushHandle: String? = nil) -> [String: JSONValue] {
         var members: [String: JSONValue] = [:]

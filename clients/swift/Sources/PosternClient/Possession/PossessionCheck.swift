@@ -90,18 +90,29 @@ public actor PossessionCheck {
     public func wait() async throws -> Status {
         var pauses = Pauses()
         while !status.step.isOver {
+            let (step, began) = (status.step, client.surroundings.uptime())
+            var rest: TimeInterval?
             do {
                 _ = try await call("result", ["wait": 25])
-                pauses = Pauses()
+                // An answer that was not held, and says nothing new, will be the same the next moment.
+                let isNews = status.step != step || client.surroundings.uptime() - began >= 5
+                if isNews { pauses = Pauses() } else { rest = 0 }
             } catch PosternError.unavailable(let retryAfter) {
-                let pause = max(pauses.next(), retryAfter ?? 0)
-                guard client.surroundings.now().addingTimeInterval(pause) < expiresAt else {
-                    throw PosternError.unavailable(retryAfter: retryAfter)
-                }
-                do { try await client.surroundings.sleep(pause) } catch { throw PosternError.cancelled }
+                rest = retryAfter ?? 0
+            } catch PosternError.rateLimited(let retryAfter) {
+                rest = retryAfter
             }
+            if let rest { try await sleep(max(pauses.next(), rest)) }
         }
         return status
+    }
+
+    /// - Throws: ``PosternError/unavailable(retryAfter:)`` when the check has run out by then.
+    private func sleep(_ pause: TimeInterval) async throws {
+        guard client.surroundings.now().addingTimeInterval(pause) < expiresAt else {
+            throw PosternError.unavailable(retryAfter: nil)
+        }
+        do { try await client.surroundings.sleep(pause) } catch { throw PosternError.cancelled }
     }
 
     /// Ends the way of a link on this phone.

@@ -29,7 +29,8 @@ public struct LoopbackBrowser: PageBrowser {
         guard let listener = await listeners.take(redirect) else {
             throw PosternError.misuse("ask redirect(for:) for the redirect URI, and use each one once")
         }
-        async let target = listener.target(of: redirect)
+        let state = URLComponents(url: page, resolvingAgainstBaseURL: false)?.only("state")
+        async let target = listener.target(of: redirect, state: state)
         await show(page)
         guard let origin = Origin(redirect), let returned = URL(string: origin.text + (try await target)) else {
             throw PosternError.invalidResponse

@@ -35,12 +35,12 @@ struct LoopbackListener: Sendable {
         port = UInt16(bigEndian: address.sin_port)
     }
 
-    /// Gives the port back. ``target(of:)`` does so by itself.
+    /// Gives the port back. ``target(of:state:)`` does so by itself.
     func end() { close(descriptor) }
 
-    /// The target (RFC 9112 §3.2) of the first `GET` of the redirect URI that has `state`. Everything else is 404.
+    /// The target (RFC 9112 §3.2) of the first `GET` of the redirect URI that has this `state`. Everything else is 404.
     /// - Throws: ``DialogCancelled`` after ten minutes, or when the task is cancelled.
-    func target(of redirect: URL) async throws -> String {
+    func target(of redirect: URL, state: String?) async throws -> String {
         defer { end() }
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw DialogCancelled() }
@@ -57,7 +57,7 @@ struct LoopbackListener: Sendable {
                 let descriptor = descriptor
                 // A thread of its own, because it waits.
                 DispatchQueue(label: "postern.loopback").async {
-                    var server = LoopbackServer(listener: descriptor, stop: stop, redirect: redirect)
+                    var server = LoopbackServer(listener: descriptor, stop: stop, redirect: redirect, state: state)
                     let target = server.run(for: .seconds(600))
                     continuation.resume(with: target.map(Result.success) ?? .failure(DialogCancelled()))
                 }
@@ -99,10 +99,11 @@ private struct LoopbackServer {
     /// Can be read from once the caller gave up.
     let stop: Int32
     let redirect: URL
+    let state: String?
     private var connections: [Connection] = []
 
-    init(listener: Int32, stop: Int32, redirect: URL) {
-        (self.listener, self.stop, self.redirect) = (listener, stop, redirect)
+    init(listener: Int32, stop: Int32, redirect: URL, state: String?) {
+        (self.listener, self.stop, self.redirect, self.state) = (listener, stop, redirect, state)
     }
 
     /// The target of the browser's request; `nil` when it did not come.
@@ -164,7 +165,7 @@ private struct LoopbackServer {
             return nil
         }
         let request = isWhole ? LoopbackRequest(connection.head) : nil
-        let isBrowser = request?.answers(redirect) == true
+        let isBrowser = request?.answers(redirect, state) == true
         if count > 0 { reply(isBrowser ? LoopbackRequest.done : LoopbackRequest.notFound, on: connection.descriptor) }
         close(connection.descriptor)
         return isBrowser ? request?.target : nil

@@ -18,13 +18,15 @@ struct LoopbackRequest {
     }
 
     /// Whether the browser comes back to the redirect URI with an answer. Another `Host` is a page of some other site,
-    /// whose name leads here.
-    func answers(_ redirect: URL) -> Bool {
+    /// whose name leads here; another `state` is somebody who knocks at every port.
+    /// - Parameter state: of the page that was shown; `nil` if it has none.
+    func answers(_ redirect: URL, _ state: String?) -> Bool {
         guard let host, host == "\(redirect.host ?? ""):\(redirect.port ?? 0)",
             let parts = URLComponents(string: "http://\(host)\(target)")
         else { return false }
         let path = redirect.path.isEmpty ? "/" : redirect.path
-        return parts.path == path && parts.queryItems?.contains { $0.name == "state" } == true
+        return parts.path == path
+            && parts.queryItems?.contains { $0.name == "state" && (state == nil || $0.value == state) } == true
     }
 
     /// What the person sees.

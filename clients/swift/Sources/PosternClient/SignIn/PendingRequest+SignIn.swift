@@ -35,8 +35,8 @@ extension PendingRequest {
         set { members["sendsLeft"] = newValue.map { .number(Double($0)) } }
     }
 
-    /// Seconds between two polls.
-    var interval: TimeInterval { max(members["interval"]?.number ?? 5, 1) }
+    /// Seconds between two polls, 1 to 60.
+    var interval: TimeInterval { min(max(members["interval"]?.number ?? 5, 1), 60) }
 
     /// What the request was made of, but for handles: sent again with another message.
     var asked: [String: JSONValue] {

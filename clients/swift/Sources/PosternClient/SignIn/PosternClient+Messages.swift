@@ -11,7 +11,7 @@ extension PosternClient {
         return made
     }
 
-    /// Asks for another message of a request, and stores what became of it.
+    /// Asks for another message of a request, and stores what became of it, unless it was given up meanwhile.
     func askAgain(_ kind: PendingRequest.Kind, _ former: PendingRequest) async throws -> PendingRequest {
         let answer = try await message(kind, former.asked.merging(["AuthSession": .string(former.handle)]) { $1 })
         var made = try pending(kind, former.asked, of: answer)
@@ -22,7 +22,10 @@ extension PosternClient {
             made.set("expires", former.expiresAt)
         }
         let renewed = made
-        try await change { $0.keep(renewed) }
+        try await change { document in
+            guard document.pending.contains(where: { $0.id == renewed.id }) else { throw PosternError.cancelled }
+            document.keep(renewed)
+        }
         return renewed
     }
 

@@ -6,12 +6,12 @@ extension PosternClient {
 
     /// Stores the session that a sign-in opened. The session in its place ends here, and is revoked at the server.
     /// - Parameters:
-    ///   - pending: the request that is over with it.
+    ///   - pending: the request that is over with it. When it was given up meanwhile, nobody is signed in.
     ///   - nonce: what the ID token must have, where the sign-in had one.
     ///   - subject: who must have signed in, if only one person may: another one's session is revoked.
     /// - Throws: ``PosternError/refused(code:description:status:)`` with `invalid_response` for an ID token of another
-    ///   issuer, client or request, with `different_user` for another person;
-    ///   ``PosternError/unavailable(retryAfter:)`` when it could not be stored.
+    ///   issuer, client or request, with `different_user` for another person; ``PosternError/cancelled`` for a request that
+    ///   was given up; ``PosternError/unavailable(retryAfter:)`` when it could not be stored.
     func establish(
         _ answer: TokenAnswer, finishing pending: String? = nil, nonce: String? = nil, subject: String? = nil
     ) async throws -> User {
@@ -56,17 +56,23 @@ extension PosternClient {
         let session = StoredSession(
             idToken: idToken.text, refreshToken: answer.refreshToken, scopes: scopes, key: bound)
         let audience = audience.served(by: scopes)
-        try await change { document in
+        let isStored = try await change { document in
             // The server gives a lost answer of a sign-in again: that is the same session, not one to revoke.
             let isSame = document.session?.user?.sessionID == session.user?.sessionID
+            guard isSame || pending == nil || document.pending.contains(where: { $0.id == pending }) else {
+                document.toRevoke.append(answer.refreshToken ?? answer.token.value)
+                return false
+            }
             document.endSession(.never, revoking: !isSame)
             document.session = session
             document.hint = idToken.text
             document.keep(StoredToken(answer.token, audience: audience.name, issuedAt: answer.issuedAt))
             document.forget(pending: pending)
+            return true
         }
-        remember(answer)
+        if isStored { remember(answer) }
         revokeInBackground()
+        if !isStored { throw PosternError.cancelled }
     }
 
     /// Revokes what a sign-in opened by mistake.

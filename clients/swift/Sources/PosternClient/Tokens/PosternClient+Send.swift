@@ -33,7 +33,8 @@ extension PosternClient {
             } catch {
                 throw Task.isCancelled ? PosternError.cancelled : PosternError.unavailable(retryAfter: nil)
             }
-            let answer = Answer(data, response)
+            // Only the body of a refusal is read here.
+            let answer = Answer(response.statusCode == 401 ? data : Data(), response)
             if let nonce = answer.nonce { nonces.came(nonce, from: origin, at: surroundings.uptime()) }
             guard answer.status == 401 else { return (data, response) }
             switch answer.authenticateError {

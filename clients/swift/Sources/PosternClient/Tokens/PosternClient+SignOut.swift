@@ -19,11 +19,7 @@ extension PosternClient {
 
     /// Removes the trusted device at the server if it can be reached, then key and hint here.
     private func forgetDevice() async throws {
-        if try await document().key != nil, let device = try? await deviceCall("GET", Path.ownDevice),
-            let id = device.json?["Id"]?.string
-        {
-            _ = try? await deviceCall("DELETE", "/connect/devices/" + Form.escape(id))
-        }
+        _ = try? await device.remove()
         try await change { document in
             // Somebody may have signed in meanwhile.
             guard document.session == nil else { return }

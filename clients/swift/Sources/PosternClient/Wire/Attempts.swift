@@ -9,8 +9,6 @@ struct Attempts {
         case giveUp(TimeInterval?)
     }
 
-    private static let largestBody = 1 << 20
-
     private let call: Call
     private let end: TimeInterval
     private var pauses = Pauses()
@@ -30,7 +28,7 @@ struct Attempts {
     ///   - now: by `uptime`.
     mutating func next(after answer: Answer?, now: TimeInterval) -> Next {
         nonce = nil
-        guard let answer, answer.body.count <= Self.largestBody else { return lost(nil, now) }
+        guard let answer, answer.body.count <= Answer.largestBody else { return lost(nil, now) }
         let hasProof = call.hasProof
         switch answer.dpopError {
         case "use_dpop_nonce"? where hasProof:

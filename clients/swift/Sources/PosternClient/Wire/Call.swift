@@ -67,10 +67,20 @@ enum Path {
     static let sessions = "/connect/sessions"
     static let ownDevice = "/connect/devices/self"
     static let discovery = "/.well-known/openid-configuration"
+
+    /// The path of one item of a list. - Throws: ``PosternError/misuse(_:)`` for an id that would lead to the list itself, or
+    /// above it: what is meant for one item must not reach all.
+    static func item(_ id: String, of list: String) throws -> String {
+        guard !["", ".", ".."].contains(id) else { throw PosternError.misuse("an id is empty, or no id") }
+        return "\(list)/\(Form.escape(id))"
+    }
 }
 
-/// What the server decided. ``Answer/json`` is `nil` for an empty body.
+/// What the server decided. ``Answer/json`` is `nil` for a body that is empty, too long or none.
 struct Answer: Sendable {
+    /// Bytes. The server has no longer answer.
+    static let largestBody = 1 << 20
+
     let status: Int
     let body: Data
     let json: JSONValue?
@@ -80,7 +90,7 @@ struct Answer: Sendable {
         self.response = response
         self.body = body
         status = response.statusCode
-        json = body.isEmpty ? nil : JSONValue(body)
+        json = body.isEmpty || body.count > Self.largestBody ? nil : JSONValue(body)
     }
 
     var isSuccess: Bool { (200..<300).contains(status) }

@@ -86,12 +86,14 @@ extension PosternClient {
     /// Keeps the difference of the clocks when it is more than half of what a proof may be off (RFC 9449 §11.1).
     func learnTime(_ server: Date) async {
         let offset = server.timeIntervalSince(surroundings.now())
+        // Proofs of another century would help nobody.
+        guard abs(offset) < 3_155_760_000 else { return }
         let changed = try? await change { document in
             guard abs(offset - document.clockOffset) > 30 else { return false }
             document.clockOffset = abs(offset) > 30 ? offset.rounded() : 0
             return true
         }
-        if changed == true { log("clock", ["offset": "\(Int(clamping: Int64(offset)))"]) }
+        if changed == true { log("clock", ["offset": "\(Int64(offset))"]) }
     }
 
     private func request(_ call: Call, nonce: String?, _ document: Document) async throws -> URLRequest {

@@ -14,7 +14,7 @@ extension PosternError {
             ?? answer.json?["detail"]?.string
         switch (status, answer.error) {
         case (429, _):
-            self = .rateLimited(retryAfter: answer.retryAfter ?? answer.json?["retryAfterSeconds"]?.number ?? 60)
+            self = .rateLimited(retryAfter: answer.retryAfter ?? answer.json?["retryAfterSeconds"]?.seconds ?? 60)
         case (408, _), (500..., _), (200..<300, _):
             self = .unavailable(retryAfter: answer.retryAfter)
         case (401, "insufficient_user_authentication"?):
