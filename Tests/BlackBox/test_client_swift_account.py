@@ -5,6 +5,7 @@ import pytest
 from harness import authenticator, totp
 from harness.phones import Phones, new_number
 from harness.swift_client import SwiftClient
+from harness.swift_people import sign_in
 
 
 @pytest.fixture(name="client")
@@ -13,13 +14,6 @@ def _client(realm, email):
     with SwiftClient(realm.host, realm.client("app"), realm.world.node.port) as made:
         sign_in(made, realm, email)
         yield made
-
-
-def sign_in(client, realm, email, **more):
-    """By a code; the user."""
-    before = len(realm.world.mailbox.to(email, "code"))
-    asked = client.call("requestCode", email=email)
-    return client.call("signIn", request=asked, code=realm.world.mailbox.wait(email, before + 1, kind="code").code, **more)
 
 
 def age(realm, client):
@@ -97,6 +91,9 @@ def test_sessions_are_listed_and_ended(client, realm, app, email):
     client.call("endSession", target=sessions[0]["id"])
     assert app.refresh(ended["refresh_token"]).status == 400
     assert client.fails("endSession", "refused", target=sessions[0]["id"])["status"] == 404
+    for nothing in ("", ".", ".."):
+        client.fails("endSession", "misuse", target=nothing)
+    assert len(client.call("sessions")) == 2
     client.call("endOtherSessions")
     assert [session["id"] for session in client.call("sessions")] == [sessions[-1]["id"]]
 
@@ -141,9 +138,18 @@ def test_a_number_is_added_by_a_code_that_is_sent_again(client, realm):
         phones.close()
 
 
-def test_consents_are_listed_and_taken_back(client):
+def test_consents_are_listed_and_taken_back(client, realm, email):
+    partner = realm.client("app-2")
+    realm.world.cluster.sql(
+        "SELECT set_config('postern.realm', u.realm_id::text, true), postern.give_consent(u.realm_id, u.id, c.id,"
+        f" ARRAY['openid','email'], ARRAY['{partner}']) FROM postern.user_account u JOIN postern.client c ON c.realm_id = u.realm_id"
+        f" WHERE u.address_key = '{email}' AND c.client_id = '{partner}'")
+    (consent,) = client.call("consents")
+    assert (consent["clientID"], sorted(consent["scopes"])) == (partner, ["email", "openid"])
+    client.call("revokeConsent", target=partner)
     assert client.call("consents") == []
-    assert client.fails("revokeConsent", "refused", target="acme partner")["status"] == 404
+    assert client.fails("revokeConsent", "refused", target=partner)["status"] == 404
+    client.fails("revokeConsent", "misuse", target="")
 
 
 def test_what_the_server_does_not_have_is_refused(client):

@@ -12,6 +12,7 @@ from harness.pages_client import PageBrowser
 from harness.possession import furnished, possession, signs_in
 from harness.phones import new_number
 from harness.swift_client import SwiftClient
+from harness.swift_people import link_of, mailed, sign_in, walk, with_authenticator
 from harness.trusted import with_devices
 
 
@@ -25,24 +26,6 @@ def _client(where):
     """A client with a store in memory, signed out."""
     with SwiftClient(*where) as made:
         yield made
-
-
-def mailed(realm, email, count=1):
-    """The code of the newest of so many mails."""
-    return realm.world.mailbox.wait(email, count, kind="code").code
-
-
-def sign_in(client, realm, email, **more):
-    """By a code."""
-    before = len(realm.world.mailbox.to(email, "code"))
-    asked = client.call("requestCode", email=email)
-    return client.call("signIn", request=asked, code=mailed(realm, email, before + 1), **more)
-
-
-def link_of(realm, pending, email, count=1):
-    """The link of the newest of so many mails."""
-    mail = realm.world.mailbox.wait(email, count, kind="link")
-    return Link(email, "", pending["matchNumber"], mail.link)
 
 
 # -- codes ------------------------------------------------------------------------------------
@@ -155,6 +138,22 @@ def test_a_registration_asks_for_names_and_stores_them(realm):
         realm.world.settle()
 
 
+def test_a_person_registers_where_it_is_asked_for(realm):
+    host = realm.put_app("swift-club", ("app",), registration="ExplicitEndpoint")
+    email = realm.new_email()
+    try:
+        with SwiftClient(host, realm.client("app"), realm.world.node.port) as client:
+            assert client.call("appInfo")["registration"] == "ExplicitEndpoint"
+            assert client.fails("register", "refused", email="no-at")["code"] == "Email is invalid."
+            asked = client.call("register", email=email, first="Nora")
+            assert client.call("resendCode", request=asked)["id"] == asked["id"]
+            user = client.call("signIn", request=asked, code=mailed(realm, email, 2))
+            assert client.call("account")["id"] == user["id"]
+    finally:
+        realm.world.admin.call("delete_app", realm.slug, "swift-club")
+        realm.world.settle()
+
+
 # -- links ------------------------------------------------------------------------------------
 
 
@@ -200,10 +199,12 @@ def test_a_foreign_link_signs_nobody_in_and_still_works_where_it_was_asked(where
         pending = attacker.call("requestLink", email=email)
         url = link_of(realm, pending, email).url
         client.fails("openLink", "foreignLink", url=url)
-        client.call("requestLink", email=realm.user())
+        own = realm.user()
+        asked = client.call("requestLink", email=own)
         client.fails("openLink", "foreignLink", url=url)
         assert client.call("state")["case"] == "signedOut"
         assert attacker.call("openLink", url=url)["methods"] == ["otp"]
+        assert client.call("openLink", url=link_of(realm, asked, own).url)["methods"] == ["otp"]
 
 
 def test_a_request_that_is_forgotten_ends(client, realm, email):
@@ -216,20 +217,6 @@ def test_a_request_that_is_forgotten_ends(client, realm, email):
 
 
 # -- passkeys ---------------------------------------------------------------------------------
-
-
-def with_authenticator(client):
-    """The person has an authenticator; the list keeps its credential."""
-    kept = []
-
-    def create(options):
-        document, credential = authenticator.create(options)
-        kept[:] = [credential]
-        return document
-
-    client.person["create"] = create
-    client.person["get"] = lambda options: authenticator.assertion(options, kept[0])
-    return kept
 
 
 def test_a_passkey_is_added_and_signs_in(client, realm, email):
@@ -274,20 +261,6 @@ def _paged(pages, where):
         yield made
 
 
-def walk(realm, email, changed=lambda url: url):
-    """A person who signs in on the pages by a code; what comes back, changed."""
-    def person(page):
-        browser = PageBrowser(realm.world.node, realm.host)
-        parts = urllib.parse.urlsplit(page)
-        before = len(realm.world.mailbox.to(email, "code"))
-        browser.open(f"{parts.path}?{parts.query}").submit("continue", address=email)
-        browser.submit("continue", code=mailed(realm, email, before + 1))
-        while browser.page is not None:
-            browser.submit({"offer-passkey": "skip", "consent": "allow"}.get(browser.page.step, "continue"))
-        return changed(browser.left_for)
-    return person
-
-
 def test_the_pages_sign_in(paged, pages, email):
     paged.person["page"] = walk(pages, email)
     assert paged.call("signInOnPages")["methods"] == ["otp"]
@@ -329,7 +302,11 @@ def test_the_browser_comes_back_to_a_port_of_this_device(pages, where, email):
         page = client.event("show")["page"]
         port = urllib.parse.urlsplit(dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(page).query))["redirect_uri"]).port
         home = {"Host": f"127.0.0.1:{port}"}
-        for target, fields in (("/signed-in", home), ("/other?state=x", home), ("/signed-in?state=x", {"Host": "evil.example"})):
+        state = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(page).query))["state"]
+        for target, fields in (
+            ("/signed-in", home), (f"/other?state={state}", home), ("/signed-in?state=x&code=c", home),
+            (f"/signed-in?state={state}", {"Host": "evil.example"}), (f"/signed-in?state={state}", {"Host": "127.0.0.1:1"}),
+        ):
             assert wire.exchange(port, "GET", target, fields).status == 404
         back = urllib.parse.urlsplit(walk(pages, email)(page))
         assert wire.exchange(port, "GET", f"{back.path}?{back.query}", {"Host": back.netloc}).status == 200
@@ -389,6 +366,19 @@ def test_a_wrong_number_ends_the_request(where, client, approving, email):
         asking.fails("wait", "denied", request=pending)
 
 
+@pytest.mark.parametrize("decision", ["deny", "report"])
+def test_a_person_who_did_not_ask_says_no(where, client, approving, email, decision):
+    sign_in(client, approving, email)
+    client.call("enrolDevice")
+    with SwiftClient(*where) as asking:
+        pending = asking.call("requestApproval", hint=email)
+        (approval,) = client.call("inbox")
+        client.fails("answerApproval", "misuse", target=approval["id"])
+        client.call("answerApproval", target=approval["id"], decision=decision)
+        assert (client.call("inboxNow")["quietUntil"] is not None) == (decision == "report")
+        asking.fails("wait", "denied", request=pending)
+
+
 def test_a_bearer_session_has_a_trusted_device_too(where, approving, email):
     with SwiftClient(*where, key="none") as client:
         sign_in(client, approving, email)
@@ -412,6 +402,8 @@ def test_a_new_device_is_adopted_by_its_picture_and_digits(where, client, approv
         assert asked == ["Laptop"]
         assert new.call("device")["probationUntil"] is not None
         other = new.call("offerDevice")["qrText"]
+        client.person["digits"] = lambda _: "0000"
+        assert client.fails("adoptDevice", "refused", qrText=other)["code"] == "invalid_offer"
         assert client.fails("adoptDevice", "refused", qrText=other.replace(approving.host, "evil.example"))["code"] == "invalid_offer"
         client.person["digits"] = lambda _: None
         client.fails("adoptDevice", "cancelled", qrText=other)

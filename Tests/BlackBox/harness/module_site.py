@@ -106,10 +106,13 @@ class Visitor(Page):
 
 
 class CuttingProxy:
-    """Forwards to a node, one request per connection, and can drop the answers to chosen paths after the node gave them."""
+    """Forwards to a node, one request per connection. It can drop the answers to chosen paths after the node gave them, or give
+    answers of its own."""
 
     def __init__(self, target):
         self.requests, self._dropped = [], {}
+        #: Answers in place of the node's: path to status, fields (name and value), body.
+        self.given = {}
         proxy = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -117,8 +120,12 @@ class CuttingProxy:
 
             def _forward(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                answer = wire.exchange(target, self.command, self.path, list(self.headers.items()), body, timeout=40)
                 path = self.path.partition("?")[0]
+                if path in proxy.given:
+                    status, fields, given = proxy.given[path]
+                    answer = wire.Answer(status, "", [*fields, ("Content-Length", str(len(given)))], given)
+                else:
+                    answer = wire.exchange(target, self.command, self.path, list(self.headers.items()), body, timeout=40)
                 proxy.requests.append((self.command, path, answer.status))
                 if self.command != "OPTIONS" and proxy._dropped.get(path, 0):  # pylint: disable=protected-access
                     proxy._dropped[path] -= 1  # pylint: disable=protected-access

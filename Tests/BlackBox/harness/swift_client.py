@@ -17,6 +17,8 @@ import pytest
 from . import settings
 
 PACKAGE = settings.REPOSITORY / "clients/swift"
+#: Arguments and members of results that no event of the log may repeat.
+UNTOLD = {"authToken", "code", "email", "phone", "qrText", "recoveryCode", "refreshToken", "secret", "totp", "url", "value"}
 
 
 class ClientError(Exception):
@@ -57,6 +59,7 @@ class SwiftClient:
         self._directory = configuration.get("directory")
         self._lock = threading.Lock()
         self.events = queue.Queue()
+        self._secrets = set()
         #: What dialogs and browsers ask the person, to a function that answers; None gives up.
         self.person = {}
         self.process = subprocess.Popen(
@@ -74,6 +77,7 @@ class SwiftClient:
     def start(self, method, **arguments):
         """Begins a command; a future of its result."""
         future = Future()
+        self._keep_secrets(arguments)
         with self._lock:
             number = next(self._numbers)
             self._waiting[number] = future
@@ -136,9 +140,11 @@ class SwiftClient:
         self._end(signal.SIGKILL)
 
     def close(self):
-        """Ends it. No secret of its store was in what it told."""
+        """Ends it. No secret of its store was in what it told, and nothing that a person typed or got was in its log."""
         self._end(signal.SIGTERM)
         self._assert_no_secret_was_told()
+        logged = "".join(line for line in self._told if json.loads(line)["event"] == "log")
+        assert not [secret for secret in self._secrets if secret in logged]
 
     def _assert_no_secret_was_told(self):
         """Of those that the store has."""
@@ -157,6 +163,11 @@ class SwiftClient:
             self.process.send_signal(number)
             self.process.wait(10)
         self.process.stdin.close()
+
+    def _keep_secrets(self, members):
+        if isinstance(members, dict):
+            # A shorter one occurs by chance.
+            self._secrets |= {text for name, text in members.items() if name in UNTOLD and isinstance(text, str) and len(text) > 5}
 
     def _answer(self, question):
         answer = self.person.get(question["what"], lambda _: None)(question["value"])
@@ -177,6 +188,7 @@ class SwiftClient:
             if "error" in message:
                 future.set_exception(ClientError(message["error"]))
             else:
+                self._keep_secrets(message["result"])
                 future.set_result(message["result"])
         with self._lock:
             waiting, self._waiting = self._waiting, {}

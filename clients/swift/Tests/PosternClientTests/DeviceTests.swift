@@ -63,6 +63,34 @@ struct DeviceTests {
         }
     }
 
+    @Test func `without a reader nothing goes on, though the server is away`() async throws {
+        let client = try world.client()
+        let (reached, until) = (Gate(), Gate())
+        for _ in 0..<3 { await world.server.next(.cut, at: inboxPath) }
+        await world.server.next(.held(reached: reached, until: until), at: inboxPath)
+        for _ in 0..<1000 { await world.server.next(.cut, at: inboxPath) }
+        let reader = Task { for try await _ in client.device.inbox {} }
+        await reached.pass()
+        reader.cancel()
+        _ = await reader.result
+        await until.open()
+        while await client.inbox.call != nil { await Task.yield() }
+        #expect(await world.server.count(inboxPath) == 4)
+        #expect(await client.inbox.call == nil)
+    }
+
+    @Test func `an approval that needs the number is not sent without it`() async throws {
+        let client = try world.client()
+        let approval = try #require(TrustedDevice.Approval(item("a")))
+        for number in [nil, "", " - "] {
+            await #expect(throws: PosternError.misuse("this approval needs the two digits that the other device shows"))
+            {
+                try await client.device.answer(approval, .approve(number: number))
+            }
+        }
+        #expect(await world.server.seen.isEmpty)
+    }
+
     @Test func `what is signed is what was shown`() async throws {
         let client = try world.client()
         await world.server.next(.answer(200, ["Approvals": [item("a", message: "Order 4711")]]), at: inboxPath)

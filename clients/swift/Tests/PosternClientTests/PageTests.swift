@@ -68,7 +68,7 @@ struct PageTests {
         let registered = try #require(URL(string: "http://127.0.0.1/signed-in"))
         let redirect = try await browser.redirect(for: registered)
         let port = try #require(redirect.port)
-        let page = try #require(URL(string: "https://id.example/page"))
+        let page = try #require(URL(string: "https://id.example/page?state=s"))
         async let returned = browser.open(page, until: redirect)
         let stuck = try Peer(port)
         stuck.send("GET /signed-in?state=x HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nX: ")
@@ -77,15 +77,19 @@ struct PageTests {
         for number in 0..<100 {
             let peer = try Peer(port)
             peer.send(
-                ["\r\n\r\n", "POST /signed-in?state=x HTTP/1.1\r\n\r\n", "GET /other?state=x HTTP/1.1\r\n\r\n"][
-                    number % 3])
+                [
+                    "\r\n\r\n", "POST /signed-in?state=s HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n",
+                    "GET /other?state=s HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n",
+                    "GET /signed-in?code=c&state=x HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n",
+                    "GET /signed-in?code=c&state=s HTTP/1.1\r\nHost: evil.example:\(port)\r\n\r\n",
+                ][number % 5])
             #expect(peer.answer().hasPrefix("HTTP/1.1 404"))
         }
         let right = try Peer(port)
         right.send("GET /signed-in?code=c&state=s HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n")
         #expect(right.answer().hasPrefix("HTTP/1.1 200"))
         #expect(try await returned.absoluteString == "http://127.0.0.1:\(port)/signed-in?code=c&state=s")
-        #expect(shown.request["page"] == "https://id.example/page")
+        #expect(shown.request["page"] == "https://id.example/page?state=s")
         #expect(throws: (any Error).self) { try Peer(port) }
     }
 

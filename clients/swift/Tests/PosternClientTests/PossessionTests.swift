@@ -72,6 +72,20 @@ struct PossessionTests {
         await expect(.unavailable(retryAfter: nil)) { try await other.wait() }
     }
 
+    @Test func `a server that does not hold the question is not asked without end`() async throws {
+        let client = try world.client()
+        let check = try await opened(client)
+        for _ in 0..<10_000 { await world.server.next(.answer(200, ["state": "sent"]), at: path + "result") }
+        await expect(.unavailable(retryAfter: nil)) { try await check.wait() }
+        #expect(await world.server.count(path + "result") < 200)
+        let other = try await opened(client)
+        await world.server.recovers()
+        await world.server.next(
+            .answer(429, nil, ["Retry-After": "30"]), .answer(200, ["state": "passed"]), at: path + "result")
+        #expect(try await other.wait().step == .passed)
+        #expect(world.time.sleeps.last == 30)
+    }
+
     @Test func `a check that has passed signs in, with the key of the device`() async throws {
         let client = try world.client(key: .none)
         let check = try await opened(client)

@@ -84,6 +84,60 @@ struct SignInTests {
         #expect(info.firstName == .required && info.lastName == .optional)
     }
 
+    @Test func `a request that was given up signs nobody in, and what it opened is revoked`() async throws {
+        let client = try await world.signedIn(family: "A", user: "anna")
+        let request = try await world.code(client)
+        let (reached, until) = (Gate(), Gate())
+        await world.server.add("R", FakeServer.Family(user: "mike"))
+        await world.server.next(
+            .heldAnswer(await world.server.tokens("R", scope: "openid offline_access"), reached: reached, until: until),
+            at: "/connect/token")
+        let signingIn = Task { try await client.signIn(code: "123456", for: request) }
+        await reached.pass()
+        try await client.forget(.code(request))
+        await until.open()
+        await expect(.cancelled) { try await signingIn.value }
+        await client.revoking?.value
+        #expect(await world.server.revoked == ["R.1"])
+        guard case .signedIn(let user) = await client.state else {
+            Issue.record("signed out")
+            return
+        }
+        #expect(user.id == "anna")
+    }
+
+    @Test func `two processes that send the same code share its session`() async throws {
+        let store = MemoryStore()
+        let (app, widget) = (try world.client(store), try world.client(store))
+        let request = try await world.code(app)
+        let (reached, until) = (Gate(), Gate())
+        await world.server.add("R", FakeServer.Family(user: "mike"))
+        let answer = await world.server.tokens("R", scope: "openid offline_access")
+        await world.server.next(
+            .heldAnswer(answer, reached: reached, until: until), .answer(200, answer), at: "/connect/token")
+        let first = Task { try await app.signIn(code: "123456", for: request) }
+        await reached.pass()
+        #expect(try await widget.signIn(code: "123456", for: request).id == "mike")
+        await until.open()
+        #expect(try await first.value.id == "mike")
+        #expect(await world.server.revoked.isEmpty)
+        #expect(try await app.document().toRevoke.isEmpty)
+    }
+
+    @Test func `a message that was asked for again does not bring a forgotten request back`() async throws {
+        let client = try world.client()
+        let request = try await world.code(client)
+        let (reached, until) = (Gate(), Gate())
+        await world.server.next(
+            .heldAnswer(["AuthSession": "handle", "ExpiresIn": 600, "ResendAfter": 60], reached: reached, until: until))
+        let asking = Task { try await client.resend(request) }
+        await reached.pass()
+        try await client.forget(.code(request))
+        await until.open()
+        await expect(.cancelled) { try await asking.value }
+        #expect(try await client.pending.isEmpty)
+    }
+
     // MARK: Passkeys
 
     @Test func `after a move of domains the passkey of the former one is asked for second`() async throws {

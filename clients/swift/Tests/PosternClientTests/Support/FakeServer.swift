@@ -19,6 +19,8 @@ actor FakeServer: Transport {
         case answer(Int, JSONValue? = nil, [String: String] = [:], body: Data? = nil)
         /// It arrives and has its effect; the answer waits at a gate. `reached` opens when it does.
         case held(reached: Gate, until: Gate)
+        /// The same with an answer of the test's own.
+        case heldAnswer(JSONValue, reached: Gate, until: Gate)
         /// It arrives twice, as an HTTP stack may send it; the client sees the second answer.
         case twice
     }
@@ -90,6 +92,10 @@ actor FakeServer: Transport {
             await reached.open()
             await until.pass()
             return try reply(request, answer.0, answer.1)
+        case .heldAnswer(let json, let reached, let until)?:
+            await reached.open()
+            await until.pass()
+            return try reply(request, 200, json)
         case .twice?:
             _ = answer(seen)
             let again = answer(seen)
