@@ -4,7 +4,7 @@ extension TrustedDevice {
     /// Answers a request to sign in. What is signed is what ``inbox`` showed.
     /// - Throws: ``PosternError/denied`` for a wrong number: the request is over. ``PosternError/refused(code:description:status:)``
     ///   with `already_decided`, or with status 404 when it is over. ``PosternError/misuse(_:)`` without the number that the
-    ///   approval needs: the server would take that for a wrong one.
+    ///   approval needs: nothing is sent.
     public func answer(_ approval: Approval, _ decision: Decision) async throws {
         if approval.needsNumber, case .approve(let number) = decision, Digits.read(number ?? "").isEmpty {
             throw PosternError.misuse("this approval needs the two digits that the other device shows")
