@@ -146,6 +146,7 @@ def test_a_person_registers_where_it_is_asked_for(realm):
             assert client.call("appInfo")["registration"] == "ExplicitEndpoint"
             assert client.fails("register", "refused", email="no-at")["code"] == "Email is invalid."
             asked = client.call("register", email=email, first="Nora")
+            mailed(realm, email)
             assert client.call("resendCode", request=asked)["id"] == asked["id"]
             user = client.call("signIn", request=asked, code=mailed(realm, email, 2))
             assert client.call("account")["id"] == user["id"]
