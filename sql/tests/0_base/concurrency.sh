@@ -129,12 +129,12 @@ INSERT INTO postern.user_account (realm_id, id, email) SELECT f.realm, race.acco
 INSERT INTO postern.totp_factor (realm_id, user_id, id, enrolled_by, last_step_at, sealed_seed) SELECT f.realm, race.account(n), md5('f')::uuid, md5('s')::uuid, '-infinity', '\x00' FROM race.fixed AS f, generate_series(1, 1000) AS n;
 INSERT INTO postern.recovery_code (realm_id, user_id, mac) SELECT t.realm_id, t.user_id, sha256('r') FROM postern.totp_factor AS t;
 INSERT INTO postern.login_code (realm_id, address_key, id, user_id, expires_at, salt, mac)
-SELECT f.realm, u.address_key, md5('c' || u.address_key)::uuid, u.id, now() + interval '10 minutes', decode(md5('x'), 'hex'), sha256(decode(md5('x'), 'hex') || sha256('1')) FROM postern.user_account AS u, race.fixed AS f WHERE u.realm_id = f.realm;
+SELECT f.realm, u.address_key, md5('c' || u.address_key)::uuid, u.id, now() + interval '1 day', decode(md5('x'), 'hex'), sha256(decode(md5('x'), 'hex') || sha256('1')) FROM postern.user_account AS u, race.fixed AS f WHERE u.realm_id = f.realm;
 INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, expires_at, pending, code_ids)
-SELECT f.realm, decode(md5('h' || n), 'hex'), 'otp', e.email, e.email, now() + interval '10 minutes', false, ARRAY[md5('c' || e.email)::uuid]
+SELECT f.realm, decode(md5('h' || n), 'hex'), 'otp', e.email, e.email, now() + interval '1 day', false, ARRAY[md5('c' || e.email)::uuid]
   FROM race.fixed AS f, generate_series(1, 1000) AS n, LATERAL (SELECT 'u' || n || '@example.com' AS email) AS e;
 INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, expires_at)
-SELECT f.realm, decode(md5('d' || n || ':' || h), 'hex'), 'otp', e.email, e.email, now() + interval '10 minutes'
+SELECT f.realm, decode(md5('d' || n || ':' || h), 'hex'), 'otp', e.email, e.email, now() + interval '1 day'
   FROM race.fixed AS f, generate_series(501, 501 + 100) AS n, generate_series(1, 48) AS h, LATERAL (SELECT 'u' || n || '@example.com' AS email) AS e;
 DELETE FROM postern.login_code AS c USING race.fixed AS f WHERE c.address_key IN (SELECT 'u' || n || '@example.com' FROM generate_series(501, 601) AS n);
 INSERT INTO postern.session (realm_id, id, user_id, client, client_id, security_stamp, auth_time, expires_at, refresh_expires_at, token_salt, current_hash, scope, resource, amr)
@@ -143,9 +143,9 @@ SELECT f.realm, md5('session' || n)::uuid, u.id, f.client, 'app', u.security_sta
 CREATE TABLE race.link AS SELECT n, u.id AS u FROM generate_series(1, 400) AS n JOIN postern.user_account AS u ON u.email = 'u' || n || '@example.com';
 GRANT SELECT ON race.link TO app_login;
 INSERT INTO postern.sign_in_request (realm_id, id, kind, email, address_key, expires_at, pending)
-SELECT f.realm, decode(md5('lh' || l.n), 'hex'), 'magic', 'u' || l.n || '@example.com', 'u' || l.n || '@example.com', now() + interval '10 minutes', false FROM race.fixed AS f, race.link AS l;
+SELECT f.realm, decode(md5('lh' || l.n), 'hex'), 'magic', 'u' || l.n || '@example.com', 'u' || l.n || '@example.com', now() + interval '1 day', false FROM race.fixed AS f, race.link AS l;
 INSERT INTO postern.login_link (realm_id, user_id, token_hash, handle, address_key, source, security_stamp, expires_at)
-SELECT f.realm, l.u, sha256(('l' || l.n)::bytea), decode(md5('lh' || l.n), 'hex'), 'u' || l.n || '@example.com', 'x', u.security_stamp, now() + interval '10 minutes'
+SELECT f.realm, l.u, sha256(('l' || l.n)::bytea), decode(md5('lh' || l.n), 'hex'), 'u' || l.n || '@example.com', 'x', u.security_stamp, now() + interval '1 day'
   FROM race.fixed AS f, race.link AS l JOIN postern.user_account AS u ON u.id = l.u;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA race TO app_login;
 SQL
