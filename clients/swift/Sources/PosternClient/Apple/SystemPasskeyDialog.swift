@@ -26,13 +26,7 @@
             if #available(iOS 17.4, macOS 13.5, visionOS 1.1, *) {
                 request.excludedCredentials = options.credentials.map { .init(credentialID: $0) }
             }
-            let made = try await perform(request, .dialog)
-            guard let made = made as? ASAuthorizationPlatformPublicKeyCredentialRegistration else {
-                throw DialogCancelled()
-            }
-            return PasskeyDocument.registration(
-                id: made.credentialID, clientData: made.rawClientDataJSON,
-                attestation: made.rawAttestationObject ?? Data())
+            return try await perform(request, .dialog)
         }
 
         /// Asks for a passkey.
@@ -44,13 +38,7 @@
             let request = provider.createCredentialAssertionRequest(challenge: options.challenge)
             request.userVerificationPreference = .init(rawValue: options.verification)
             request.allowedCredentials = options.credentials.map { .init(credentialID: $0) }
-            let used = try await perform(request, style)
-            guard let used = used as? ASAuthorizationPlatformPublicKeyCredentialAssertion else {
-                throw DialogCancelled()
-            }
-            return PasskeyDocument.assertion(
-                id: used.credentialID, clientData: used.rawClientDataJSON, authenticatorData: used.rawAuthenticatorData,
-                signature: used.signature, user: used.userID)
+            return try await perform(request, style)
         }
 
         /// Ends a request with ``PasskeyStyle/autofill``, such as when its screen disappears.
@@ -58,9 +46,7 @@
             if present?.style == .autofill { present?.cancel() }
         }
 
-        private func perform(
-            _ request: ASAuthorizationRequest, _ style: PasskeyStyle
-        ) async throws -> any ASAuthorizationCredential {
+        private func perform(_ request: ASAuthorizationRequest, _ style: PasskeyStyle) async throws -> Data {
             // Its end comes later, and the system takes no other request before.
             while let former = present { await former.cancelAndWait() }
             let call = PasskeyCall(request, style, anchor)
@@ -76,7 +62,7 @@
         let style: PasskeyStyle
         private let controller: ASAuthorizationController
         private let anchor: @MainActor () -> ASPresentationAnchor
-        private var caller: CheckedContinuation<any ASAuthorizationCredential, any Error>?
+        private var caller: CheckedContinuation<Data, any Error>?
         private var followers: [CheckedContinuation<Void, Never>] = []
 
         init(
@@ -91,7 +77,8 @@
             controller.presentationContextProvider = self
         }
 
-        func perform() async throws -> any ASAuthorizationCredential {
+        /// The document of what the system gave.
+        func perform() async throws -> Data {
             defer {
                 for follower in followers { follower.resume() }
                 followers = []
@@ -127,7 +114,7 @@
             #endif
         }
 
-        private func finish(_ outcome: Result<any ASAuthorizationCredential, any Error>) {
+        private func finish(_ outcome: Result<Data, any Error>) {
             caller?.resume(with: outcome)
             caller = nil
         }
@@ -138,7 +125,23 @@
         func authorizationController(
             controller: ASAuthorizationController, didCompleteWithAuthorization authorization: ASAuthorization
         ) {
-            finish(.success(authorization.credential))
+            // The system's own object stays on this thread.
+            switch authorization.credential {
+            case let made as ASAuthorizationPlatformPublicKeyCredentialRegistration:
+                finish(
+                    .success(
+                        PasskeyDocument.registration(
+                            id: made.credentialID, clientData: made.rawClientDataJSON,
+                            attestation: made.rawAttestationObject ?? Data())))
+            case let used as ASAuthorizationPlatformPublicKeyCredentialAssertion:
+                finish(
+                    .success(
+                        PasskeyDocument.assertion(
+                            id: used.credentialID, clientData: used.rawClientDataJSON,
+                            authenticatorData: used.rawAuthenticatorData, signature: used.signature, user: used.userID))
+                )
+            default: finish(.failure(DialogCancelled()))
+            }
         }
 
         func authorizationController(controller: ASAuthorizationController, didCompleteWithError error: any Error) {
