@@ -1,7 +1,9 @@
 """`postern try`: the flows that have no file of their own, and what it says when something cannot be done."""
 
+import http.server
 import json
 import re
+import threading
 
 import pytest
 
@@ -86,3 +88,26 @@ def test_what_cannot_be_done_is_said_with_its_reason(attempt, dev, flow, argumen
 def test_the_manifest_has_no_http_client_beside_the_library_and_libcurl():
     for name in ("Package.swift", "Package.pins"):
         assert "async-http-client" not in (REPOSITORY / name).read_text(encoding="utf-8")
+
+
+def test_what_a_server_says_cannot_command_the_terminal():
+    class Stranger(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = '{"error":"\\u001b[2J","error_description":"\x1b]0;owned\x07\x9b31m\r"}'.encode()
+            self.send_response(400)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_GET(self):
+            self.send_error(404)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Stranger) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        run = run_postern("try", "otp", "--url", f"http://127.0.0.1:{server.server_port}", "--client", "x", "--email", "a@mail.example")
+        server.shutdown()
+    assert run.returncode != 0 and "owned" in run.stdout
+    assert not set("\x1b\x07\x9b\r") & set(run.stdout + run.stderr)

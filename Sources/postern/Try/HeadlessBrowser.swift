@@ -91,7 +91,7 @@ actor HeadlessBrowser: PageBrowser {
             say("< \(response.statusCode)\n< Location: \(location)\n")
             guard let next = URL(string: location, relativeTo: url)?.absoluteURL else { break }
             if location.hasPrefix(redirect.absoluteString) { return .redirect(next) }
-            guard next.host == url.host, next.port == url.port else {
+            guard next.scheme == url.scheme, next.host == url.host, next.port == url.port else {
                 throw PosternError.misuse("the pages led to \(location)")
             }
             request = URLRequest(url: next)

@@ -2,7 +2,7 @@ import PosternClient
 
 /// Runs a flow. - Throws: ``CommandFailure`` for what the client library throws.
 func explaining(_ flow: () async throws -> Void) async throws {
-    do { try await flow() } catch let error as PosternError { throw CommandFailure(error.explanation) }
+    do { try await flow() } catch let error as PosternError { throw CommandFailure(error.explanation.harmless) }
 }
 
 extension PosternError {
