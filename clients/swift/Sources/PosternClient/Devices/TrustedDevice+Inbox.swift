@@ -64,7 +64,8 @@ extension PosternClient {
         if waiting || inbox.isAway, pause > 0 { try await surroundings.sleep(pause) }
         let began = surroundings.uptime()
         do {
-            let answer = try await deviceCall("GET", "/connect/approvals?wait=\(waiting ? 25 : 0)")
+            let wait = waiting ? 25 : 0
+            let answer = try await deviceCall("GET", "/connect/approvals?wait=\(wait)", held: TimeInterval(wait))
             let shown = try answer.item(TrustedDevice.Inbox.init)
             let came = surroundings.uptime()
             inbox.last = (shown, came)

@@ -93,7 +93,7 @@ public actor PossessionCheck {
             let (step, began) = (status.step, client.surroundings.uptime())
             var rest: TimeInterval?
             do {
-                _ = try await call("result", ["wait": 25])
+                _ = try await call("result", ["wait": 25], held: 25)
                 // An answer that was not held, and says nothing new, will be the same the next moment.
                 let isNews = status.step != step || client.surroundings.uptime() - began >= 5
                 if isNews { pauses = Pauses() } else { rest = 0 }
@@ -130,11 +130,11 @@ public actor PossessionCheck {
 
     /// Makes a call, and reads where the check stands then, of a refusal too.
     private func call(
-        _ step: String, _ body: [String: JSONValue], repeats: Call.Repeats = .never
+        _ step: String, _ body: [String: JSONValue], repeats: Call.Repeats = .never, held: TimeInterval = 0
     ) async throws -> Answer {
         let call = Call(
             path: Self.path + step, body: .json(.object(body)), token: Self.token(authToken), proof: .device,
-            repeats: repeats)
+            repeats: repeats, held: held)
         let answer = try await client.perform(call)
         let now = client.surroundings.now()
         if let step = answer.json?["state"]?.string.flatMap(Step.init) { status.step = step }

@@ -69,12 +69,12 @@ extension PosternClient {
     /// as the `authToken` of possession.
     func deviceCall(
         _ method: String, _ path: String, _ json: JSONValue? = nil, authToken: String? = nil, nonce: String? = nil,
-        repeats: Call.Repeats = .never
+        repeats: Call.Repeats = .never, held: TimeInterval = 0
     ) async throws -> Answer {
         let token = authToken.map { AccessToken(value: $0, type: .dpop, scopes: [], expiresAt: .distantFuture) }
         let call = Call(
             method: method, path: path, body: json.map(Call.Body.json) ?? .none, token: token, proof: .device,
-            repeats: repeats, nonce: nonce)
+            repeats: repeats, nonce: nonce, held: held)
         return try await accepted(call, as: .other)
     }
 

@@ -43,6 +43,8 @@ struct Call: Sendable {
     var nonce: String?
     /// The server takes the nonce of this proof once only.
     var spendsNonce = false
+    /// Seconds for which the server may hold the call, because there is nothing to tell yet.
+    var held: TimeInterval = 0
 
     /// Whether an attempt has a proof, so that the server may ask for a nonce.
     var hasProof: Bool {

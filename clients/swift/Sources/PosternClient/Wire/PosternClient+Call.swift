@@ -51,7 +51,9 @@ extension PosternClient {
         let began = surroundings.uptime()
         let answer: Answer?
         do {
-            let (body, response) = try await configuration.transport.send(request)
+            let (body, response) = try await AnswerLimit.$current.withValue(.ofPostern) {
+                try await configuration.transport.send(request)
+            }
             answer = Answer(body, response)
         } catch {
             if Task.isCancelled { throw PosternError.cancelled }
@@ -101,6 +103,7 @@ extension PosternClient {
         guard let url = URL(string: text) else { throw PosternError.misuse("\(call.visiblePath) is no path") }
         var request = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData)
         request.httpMethod = call.method
+        if call.held > 0 { request.timeoutInterval = call.held + 15 }
         request.setValue(configuration.userAgent ?? UserAgent.ofThisApp, forHTTPHeaderField: "User-Agent")
         request.setValue("application/json", forHTTPHeaderField: "Accept")
         if let token = call.token {
