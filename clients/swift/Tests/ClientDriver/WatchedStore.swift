@@ -28,7 +28,7 @@ struct WatchedStore: ComparingStore, SettingAsideStore, NamedStore {
         try await store.exclusively(body)
     }
 
-    func setAside() async throws { try await store.setAside() }
+    func setAside(_ damaged: Data?) async throws { try await store.setAside(damaged) }
 
     func named(_ name: String) -> any SessionStore {
         (store.named(name) as? FileStore).map(WatchedStore.init) ?? self

@@ -53,7 +53,9 @@ struct KeychainTests {
 
     @Test func `a damaged document is set aside`() throws {
         try document.write(Data("x".utf8))
-        try document.setAside()
+        try document.setAside(Data("y".utf8))
+        #expect(items.all == ["a": Data("x".utf8)])
+        try document.setAside(Data("x".utf8))
         #expect(items.all == ["a.damaged": Data("x".utf8)])
     }
 }

@@ -21,11 +21,7 @@ public struct Account: Sendable {
 
     /// Deletes the account, with all its sessions, and signs out here. Wants a recent sign-in.
     public func delete() async throws {
-        _ = try await client.accountCall("DELETE", Self.path)
-        try await client.change { document in
-            document.endSession(.byUser)
-            document.hint = nil
-        }
+        try await client.ending(withHint: true) { _ = try await client.accountCall("DELETE", Self.path) }
     }
 
     private static let path = "/connect/account"

@@ -57,7 +57,7 @@
     }
 
     extension KeychainStore: SettingAsideStore {
-        package func setAside() async throws { try await blocking { try $0.setAside() } }
+        package func setAside(_ damaged: Data?) async throws { try await blocking { try $0.setAside(damaged) } }
     }
 
     extension KeychainStore: NamedStore {

@@ -5,6 +5,7 @@ extension PosternClient {
     /// is sent before ``PossessionCheck/send(_:to:)``.
     /// - Parameter authToken: of the backend. It is a secret, good for 15 minutes.
     public func possession(_ authToken: String) async throws -> PossessionCheck {
+        guard AccessToken.isToken(authToken) else { throw PosternError.misuse("authToken is none of the server's") }
         let answer = try await accepted(
             Call(
                 path: PossessionCheck.path + "open", body: .json([:]), token: PossessionCheck.token(authToken),

@@ -4,6 +4,8 @@ import Foundation
 struct Document: StoredObject {
     static let format = 1
     static let mostTokens = 8, mostPending = 8, mostToRevoke = 5
+    /// A document has some kilobytes. What is larger is none.
+    static let mostBytes = 1 << 20
 
     var members: [String: JSONValue]
 

@@ -76,7 +76,7 @@ extension FileStore: ComparingStore {
 }
 
 extension FileStore: SettingAsideStore {
-    package func setAside() async throws { try await blocking { try $0.setAside() } }
+    package func setAside(_ damaged: Data?) async throws { try await blocking { try $0.setAside(damaged) } }
 }
 
 extension FileStore: NamedStore {

@@ -45,9 +45,9 @@ struct KeychainDocument: Sendable {
         guard status == Status.success else { throw failure(status) }
     }
 
-    func setAside() throws {
+    func setAside(_ damaged: Data?) throws {
         let (status, data) = items.read(account)
-        guard status == Status.success, let data else { return }
+        guard status == Status.success, let data, data == damaged else { return }
         try KeychainDocument(items: items, account: account + ".damaged").write(data)
         try write(nil)
     }

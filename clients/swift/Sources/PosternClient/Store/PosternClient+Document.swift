@@ -47,6 +47,8 @@ extension PosternClient {
     }
 
     private func save(_ data: Data?, replacing former: Data?) async throws -> Bool {
+        // What could not be read again would cost key and session.
+        guard data?.count ?? 0 <= Document.mostBytes else { throw PosternError.unavailable(retryAfter: nil) }
         do {
             if let store = store as? any ComparingStore { return try await store.write(data, replacing: former) }
             try await store.write(data)
@@ -71,7 +73,7 @@ extension PosternClient {
     private func setAside(_ damaged: Data?) async throws -> Document {
         var document = Document()
         document.reason = .keyLost
-        do { try await (store as? any SettingAsideStore)?.setAside() } catch { throw failure(error) }
+        do { try await (store as? any SettingAsideStore)?.setAside(damaged) } catch { throw failure(error) }
         log("store_damaged")
         openKey = nil
         _ = try await save(document.data, replacing: store is any SettingAsideStore ? nil : damaged)

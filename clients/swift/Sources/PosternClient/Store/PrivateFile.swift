@@ -2,9 +2,6 @@ import Foundation
 
 /// A file of the user's own (mode 0600) in a folder of the user's own (0700). Its functions block.
 struct PrivateFile: Sendable {
-    /// A document has some kilobytes. What is larger is none.
-    private static let largest = 1 << 20
-
     let directory: String
     let name: String
 
@@ -32,8 +29,8 @@ struct PrivateFile: Sendable {
         let folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { throw failure() }
         defer { close(folder) }
-        // One file beside for each process: this function runs on one queue.
-        let beside = "\(path).\(getpid()).new"
+        // One file beside for each write: processes of two containers may have one number.
+        let beside = "\(path).\(getpid()).\(UInt32.random(in: .min ... .max)).new"
         var isInPlace = false
         defer { if !isInPlace { unlink(beside) } }
         if let data { try fill(beside, data) }
@@ -51,8 +48,14 @@ struct PrivateFile: Sendable {
         return true
     }
 
-    /// Moves the file to `<name>.damaged`.
-    func setAside() throws {
+    /// Moves the file to `<name>.damaged`, unless another process has put a good one in its place.
+    func setAside(_ damaged: Data?) throws {
+        let folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { throw failure() }
+        defer { close(folder) }
+        lock(folder)
+        defer { flock(folder, LOCK_UN) }
+        guard try read() == damaged else { return }
         guard rename(path, path + ".damaged") == 0 || errno == ENOENT else { throw failure() }
     }
 
@@ -66,7 +69,7 @@ struct PrivateFile: Sendable {
     private func contents(_ file: Int32) throws -> Data {
         var data = Data()
         var buffer = [UInt8](repeating: 0, count: 65_536)
-        while data.count <= Self.largest {
+        while data.count <= Document.mostBytes {
             let count = Foundation.read(file, &buffer, buffer.count)
             if count == 0 { return data }
             if count > 0 { data.append(contentsOf: buffer[..<count]) } else if errno != EINTR { throw failure() }
@@ -101,7 +104,7 @@ struct PrivateFile: Sendable {
     private func sweep() {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         for left in names where left.hasPrefix(name + ".") && left.hasSuffix(".new") {
-            let process = pid_t(left.dropFirst(name.count + 1).dropLast(4)) ?? 0
+            let process = pid_t(left.dropFirst(name.count + 1).prefix { $0 != "." }) ?? 0
             if process > 0, kill(process, 0) != 0, errno == ESRCH { unlink("\(directory)/\(left)") }
         }
     }

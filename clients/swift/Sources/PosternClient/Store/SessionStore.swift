@@ -25,8 +25,8 @@ package protocol ComparingStore: SessionStore {
 
 /// A store that keeps a damaged document for whoever wants to look at it.
 package protocol SettingAsideStore: SessionStore {
-    /// Moves the document to another name, over the former one.
-    func setAside() async throws
+    /// Moves the document to another name, over the former one, unless it is another one than `damaged` by now.
+    func setAside(_ damaged: Data?) async throws
 }
 
 /// A store that takes its name from the client unless it was given one.

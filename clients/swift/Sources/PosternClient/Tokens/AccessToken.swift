@@ -15,6 +15,13 @@ public struct AccessToken: Sendable {
     public let expiresAt: Date
 }
 
+extension AccessToken {
+    /// Whether a text can be presented as one: it has no space, and nothing that ends a field of the header.
+    static func isToken(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+    }
+}
+
 extension AccessToken: Discreet {
     /// Everything but the token.
     public var shown: [(String, any Sendable)] { [("type", type), ("scopes", scopes), ("expiresAt", expiresAt)] }

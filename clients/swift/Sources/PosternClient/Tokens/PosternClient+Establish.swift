@@ -20,7 +20,8 @@ extension PosternClient {
         }
         guard try await isOurs(idToken, nonce) else { throw try await refuse(answer, "invalid_response") }
         guard subject == nil || subject == user.id else { throw try await refuse(answer, "different_user") }
-        try await store(answer, idToken, audience: .default, scopes: answer.token.scopes, finishing: pending)
+        try await store(
+            answer, idToken, audience: .default, scopes: answer.token.scopes, finishing: pending, subject: subject)
         return user
     }
 
@@ -28,9 +29,14 @@ extension PosternClient {
     /// server gives out one that only this library knows; with a key, the session is bound to it from then on.
     ///
     /// Nothing is stored when the server refuses it: ``PosternError/signedOut(_:)`` with `ended` if the session is over.
+    /// A caller that is cancelled leaves it running: the app's token is used then, and what came for it must be stored.
     /// - Parameter idToken: the last ID token, if the app has it. It vouches for this device should the server send none.
     public func adopt(refreshToken: String, idToken: String? = nil) async throws -> User {
         guard !refreshToken.isEmpty else { throw PosternError.misuse("refreshToken is empty") }
+        return try await SharedTask { try await self.takeOver(refreshToken, idToken) }.value()
+    }
+
+    private func takeOver(_ refreshToken: String, _ idToken: String?) async throws -> User {
         var patience = Patience(until: surroundings.uptime() + Patience.ofRefresh)
         while true {
             let outcome = try await refreshOutcome(refreshToken, Audience.account)
@@ -40,7 +46,7 @@ extension PosternClient {
                     try await isOurs(token, nil)
                 else { throw try await refuse(answer, "invalid_response") }
                 // What the family was granted is not known: this answer has `openid` alone.
-                try await store(answer, token, audience: .account, scopes: [], finishing: nil)
+                try await store(answer, token, audience: .account, scopes: [], finishing: nil, subject: nil)
                 return user
             case .lost(let retryAfter): try await wait(&patience, retryAfter)
             case .ended: throw PosternError.signedOut(.ended)
@@ -50,29 +56,34 @@ extension PosternClient {
     }
 
     private func store(
-        _ answer: TokenAnswer, _ idToken: IDToken, audience: Audience, scopes: [String], finishing pending: String?
+        _ answer: TokenAnswer, _ idToken: IDToken, audience: Audience, scopes: [String], finishing pending: String?,
+        subject: String?
     ) async throws {
         let bound = answer.token.type == .dpop ? try await key(for: .device, in: document())?.thumbprint : nil
         let session = StoredSession(
             idToken: idToken.text, refreshToken: answer.refreshToken, scopes: scopes, key: bound)
         let audience = audience.served(by: scopes)
-        let isStored = try await change { document in
+        let failure: PosternError? = try await change { document in
             // The server gives a lost answer of a sign-in again: that is the same session, not one to revoke.
             let isSame = document.session?.user?.sessionID == session.user?.sessionID
-            guard isSame || pending == nil || document.pending.contains(where: { $0.id == pending }) else {
+            let isGivenUp =
+                !isSame && pending != nil && !document.pending.contains(where: { $0.id == pending })
+            // A step-up is for the user who is signed in, and signs nobody in who has left meanwhile.
+            let hasLeft = subject != nil && subject != document.session?.user?.id
+            if isGivenUp || hasLeft {
                 document.toRevoke.append(answer.refreshToken ?? answer.token.value)
-                return false
+                return hasLeft ? .signedOut(document.session == nil ? document.reason : .byUser) : .cancelled
             }
             document.endSession(.never, revoking: !isSame)
             document.session = session
             document.hint = idToken.text
             document.keep(StoredToken(answer.token, audience: audience.name, issuedAt: answer.issuedAt))
             document.forget(pending: pending)
-            return true
+            return nil
         }
-        if isStored { remember(answer) }
         revokeInBackground()
-        if !isStored { throw PosternError.cancelled }
+        if let failure { throw failure }
+        remember(answer)
     }
 
     /// Revokes what a sign-in opened by mistake.

@@ -60,6 +60,9 @@ extension PosternClient {
         guard request.value(forHTTPHeaderField: "Authorization") == nil else {
             throw PosternError.misuse("the request has Authorization already")
         }
+        guard url.user == nil, url.password == nil else {
+            throw PosternError.misuse("a user or password in the URL would be a part of the proof")
+        }
         guard request.httpBodyStream == nil else {
             throw PosternError.misuse("a body stream cannot be sent twice: use httpBody")
         }

@@ -72,7 +72,7 @@ extension PosternClient {
             former = sent
             switch try await refreshOutcome(sent, audience) {
             case .rotated(let answer):
-                guard answer.idToken == nil || answer.idToken?.user?.id == session.user?.id else {
+                guard answer.idToken.map({ isNext($0, in: session) }) ?? true else {
                     try await wait(&patience, nil)
                     continue
                 }
@@ -86,13 +86,20 @@ extension PosternClient {
         }
     }
 
+    /// Whether an ID token of a refresh is of the same session (OpenID Connect Core §12.2).
+    private nonisolated func isNext(_ token: IDToken, in session: StoredSession) -> Bool {
+        let (user, former) = (token.user, session.user)
+        return user?.id == former?.id && user?.sessionID == former?.sessionID
+            && token.audiences.contains(configuration.clientID)
+    }
+
     /// Stores what a refresh brought, before anybody sees the access token.
     private func keep(_ answer: TokenAnswer, of id: String, sent: String, _ audience: Audience) async throws {
         let bound = answer.token.type == .dpop ? try await key(for: .session, in: document())?.thumbprint : nil
-        let isKept = try await change { document in
+        let kept: Set<String>? = try await change { document in
             guard var session = document.session, session.id == id else {
                 if let token = answer.refreshToken { document.toRevoke.append(token) }
-                return false
+                return nil
             }
             // Another process may have stored a newer generation meanwhile: it stays.
             if session.refreshToken == sent {
@@ -105,14 +112,16 @@ extension PosternClient {
                 document.session = session
             }
             document.keep(StoredToken(answer.token, audience: audience.name, issuedAt: answer.issuedAt))
-            return true
+            return Set(document.tokens.map(\.value))
         }
-        guard isKept else {
+        guard let kept else {
             revokeInBackground()
             let document = try await document()
             throw PosternError.signedOut(document.session == nil ? document.reason : .byUser)
         }
         remember(answer)
+        // What the store has no more is not handed out anyway.
+        refused.formIntersection(kept)
         log("refresh", ["audience": audience.name])
     }
 

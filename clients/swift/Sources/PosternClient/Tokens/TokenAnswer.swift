@@ -9,7 +9,7 @@ struct TokenAnswer: Sendable {
 
     /// `nil` if it is not what 200 promises.
     init?(_ json: JSONValue?, at now: Date) {
-        guard let value = json?["access_token"]?.string, !value.isEmpty,
+        guard let value = json?["access_token"]?.string, AccessToken.isToken(value),
             let type = json?["token_type"]?.string.flatMap(Self.type), let life = json?["expires_in"]?.number,
             life > 0, life <= 366 * 86_400
         else { return nil }
