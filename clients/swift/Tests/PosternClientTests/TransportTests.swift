@@ -50,6 +50,25 @@ struct TransportTests {
         #expect(response.statusCode == 307 && visits.value == 0)
     }
 
+    @Test func `a question for a password is an answer`() async throws {
+        let server = try RawServer {
+            _ = $0.send(
+                "HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 2\r\n"
+                    + "Connection: close\r\n\r\nhi")
+        }
+        let (body, response) = try await URLSessionTransport().send(URLRequest(url: server.url))
+        #expect(response.statusCode == 401 && body == Data("hi".utf8))
+    }
+
+    @Test(arguments: ["X-Field: \(String(repeating: "y", count: 1000))\r\n", String(repeating: "y", count: 1000)])
+    func `a head without end is no answer`(piece: String) async throws {
+        let server = try RawServer { connection in
+            var isTaken = connection.send("HTTP/1.1 200 OK\r\nX: ")
+            while isTaken { isTaken = connection.send(piece) }
+        }
+        await #expect(throws: URLError.self) { try await URLSessionTransport().send(URLRequest(url: server.url)) }
+    }
+
     @Test func `bodies of any number of pieces come whole`() async throws {
         let server = try RawServer { connection in
             _ = connection.send("HTTP/1.1 200 OK\r\nContent-Length: 300000\r\nConnection: close\r\n\r\n")

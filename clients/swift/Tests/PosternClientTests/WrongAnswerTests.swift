@@ -33,7 +33,7 @@ struct WrongAnswerTests {
         #expect(await world.requests("/connect/token").map { $0.form["refresh_token"] } == ["R.1", "R.1"])
     }
 
-    @Test(arguments: ["a\r\nHost: evil.example", "a b", "", "ä", "a\u{0}"])
+    @Test(arguments: ["a\r\nHost: evil.example", "", "ä", "a\u{0}"])
     func `an access token that is no field value counts as no answer`(value: String) async throws {
         let json: JSONValue = ["access_token": .string(value), "token_type": "DPoP", "expires_in": 900]
         #expect(TokenAnswer(json, at: world.time.now) == nil)

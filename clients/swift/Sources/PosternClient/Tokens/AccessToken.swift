@@ -16,9 +16,9 @@ public struct AccessToken: Sendable {
 }
 
 extension AccessToken {
-    /// Whether a text can be presented as one: it has no space, and nothing that ends a field of the header.
+    /// Whether a text can be presented as one (RFC 6749 appendix A.12): it has nothing that ends a field of the header.
     static func isToken(_ text: String) -> Bool {
-        !text.isEmpty && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+        !text.isEmpty && text.utf8.allSatisfy { (0x20...0x7E).contains($0) }
     }
 }
 

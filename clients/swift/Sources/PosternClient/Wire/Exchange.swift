@@ -56,11 +56,13 @@ final class Exchange: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        if error == nil, let response = task.response as? HTTPURLResponse {
-            end(.success((lock.withLock { body }, response)))
-        } else {
-            end(.failure(error ?? URLError(.badServerResponse)))
-        }
+        if let error { end(.failure(error)) } else { end(with: task.response) }
+    }
+
+    /// Answers the caller with the body that has come.
+    func end(with response: URLResponse?) {
+        let answer = (response as? HTTPURLResponse).map { (lock.withLock { body }, $0) }
+        end(answer.map(Result.success) ?? .failure(URLError(.badServerResponse)))
     }
 }
 
@@ -72,6 +74,15 @@ final class Exchange: NSObject, URLSessionDataDelegate, @unchecked Sendable {
 
         func add(_ exchange: Exchange, _ task: URLSessionTask) {
             lock.withLock { byTask[task.taskIdentifier] = exchange }
+        }
+
+        /// A question for a password (RFC 7617), to which there is no answer: the session would wait for one for ever.
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+            completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+        ) {
+            exchange(task)?.end(with: challenge.failureResponse ?? task.response)
+            completionHandler(.cancelAuthenticationChallenge, nil)
         }
 
         private func exchange(_ task: URLSessionTask) -> Exchange? { lock.withLock { byTask[task.taskIdentifier] } }
