@@ -36,6 +36,11 @@ struct FileStoreTests {
         let store = FileStore(directory: directory.url, name: "s")
         let error = await #expect(throws: PosternError.self) { try await store.read() }
         #expect(error == .misuse("\(directory.path("s")) is a symbolic link; it must be a file"))
+        try FileManager.default.createSymbolicLink(
+            atPath: directory.path("s.lock"), withDestinationPath: directory.path("target"))
+        await expect(.misuse("\(directory.path("s.lock")) is a symbolic link; it must be a file")) {
+            try await store.exclusively {}
+        }
         chmod(directory.url.path, 0o755)
         await #expect(throws: PosternError.self) { try await store.write(Data()) }
     }

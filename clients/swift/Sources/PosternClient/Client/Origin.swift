@@ -3,6 +3,7 @@ import Foundation
 /// Scheme, host and port of a URL (RFC 6454).
 struct Origin: Hashable {
     let scheme: String
+    /// As it is sent: of a name with letters of other scripts, the form in ASCII (RFC 5891).
     let host: String
     let port: Int?
     /// Whether the URL has nothing else.
@@ -12,7 +13,8 @@ struct Origin: Hashable {
     init?(_ url: URL) {
         guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
             let scheme = parts.scheme?.lowercased(), scheme == "https" || scheme == "http",
-            var host = parts.host?.lowercased(), !host.isEmpty
+            // Decoded, `%2F` and its like would make another host of it.
+            var host = parts.encodedHost?.lowercased(), !host.isEmpty, !host.contains("%")
         else { return nil }
         if host.hasSuffix(".") { host.removeLast() }
         self.scheme = scheme

@@ -62,6 +62,7 @@ struct PrivateFile: Sendable {
     func openLock() throws -> FileLock {
         try makeDirectory()
         let file = open(path + ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        if file < 0, errno == ELOOP { throw PosternError.misuse("\(path).lock is a symbolic link; it must be a file") }
         guard file >= 0 else { throw failure() }
         return FileLock(descriptor: file)
     }
