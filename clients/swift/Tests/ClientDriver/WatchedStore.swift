@@ -29,6 +29,7 @@ struct WatchedStore: ComparingStore, SettingAsideStore, NamedStore {
     }
 
     func setAside(_ damaged: Data?) async throws { try await store.setAside(damaged) }
+    func forgetAside() async throws { try await store.forgetAside() }
 
     func named(_ name: String) -> any SessionStore {
         (store.named(name) as? FileStore).map(WatchedStore.init) ?? self

@@ -57,6 +57,8 @@ struct KeychainTests {
         #expect(items.all == ["a": Data("x".utf8)])
         try document.setAside(Data("x".utf8))
         #expect(items.all == ["a.damaged": Data("x".utf8)])
+        try document.forgetAside()
+        #expect(items.all.isEmpty)
     }
 }
 

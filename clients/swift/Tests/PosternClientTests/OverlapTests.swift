@@ -59,6 +59,17 @@ struct OverlapTests {
         #expect(try await client.document().session?.refreshToken == "R.2")
     }
 
+    @Test func `a device that is forgotten keeps no damaged document`() async throws {
+        let directory = try TemporaryDirectory()
+        try directory.write(#"{"v":1,"key":"secret""#, "s")
+        let client = try await world.signedIn(FileStore(directory: directory.url, name: "s"))
+        #expect(directory.text("s.damaged") != nil)
+        try await client.signOut()
+        #expect(directory.text("s.damaged") != nil)
+        try await client.signOut(.forgettingThisDevice)
+        #expect(directory.text("s.damaged") == nil)
+    }
+
     @Test func `a document that is good by now is not set aside`() async throws {
         let directory = try TemporaryDirectory()
         let store = FileStore(directory: directory.url, name: "s")

@@ -50,6 +50,22 @@ struct TransportTests {
         #expect(response.statusCode == 307 && visits.value == 0)
     }
 
+    @Test func `an answer that trickles is given up when its time is over`() async throws {
+        let server = try RawServer { connection in
+            var isTaken = connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            while isTaken {
+                usleep(10_000)
+                isTaken = connection.send("1\r\nx\r\n")
+            }
+        }
+        let limit = AnswerLimit(bytes: 1_000_000, time: .milliseconds(200))
+        await #expect(throws: URLError(.timedOut)) {
+            try await AnswerLimit.$current.withValue(limit) {
+                try await URLSessionTransport().send(URLRequest(url: server.url))
+            }
+        }
+    }
+
     @Test func `a question for a password is an answer`() async throws {
         let server = try RawServer {
             _ = $0.send(

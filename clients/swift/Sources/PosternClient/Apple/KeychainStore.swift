@@ -58,6 +58,7 @@
 
     extension KeychainStore: SettingAsideStore {
         package func setAside(_ damaged: Data?) async throws { try await blocking { try $0.setAside(damaged) } }
+        package func forgetAside() async throws { try await blocking { try $0.forgetAside() } }
     }
 
     extension KeychainStore: NamedStore {

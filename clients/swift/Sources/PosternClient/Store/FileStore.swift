@@ -77,6 +77,7 @@ extension FileStore: ComparingStore {
 
 extension FileStore: SettingAsideStore {
     package func setAside(_ damaged: Data?) async throws { try await blocking { try $0.setAside(damaged) } }
+    package func forgetAside() async throws { try await blocking { try $0.forgetAside() } }
 }
 
 extension FileStore: NamedStore {

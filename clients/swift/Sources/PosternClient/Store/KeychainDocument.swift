@@ -52,6 +52,8 @@ struct KeychainDocument: Sendable {
         try write(nil)
     }
 
+    func forgetAside() throws { try KeychainDocument(items: items, account: account + ".damaged").write(nil) }
+
     /// Before the first unlock iOS says "not found" too. Only where an item can be added, the other one is not there.
     private func probe() throws {
         let name = account + ".probe"

@@ -59,6 +59,10 @@ struct PrivateFile: Sendable {
         guard rename(path, path + ".damaged") == 0 || errno == ENOENT else { throw failure() }
     }
 
+    func forgetAside() throws {
+        guard unlink(path + ".damaged") == 0 || errno == ENOENT else { throw failure() }
+    }
+
     func openLock() throws -> FileLock {
         try makeDirectory()
         let file = open(path + ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)

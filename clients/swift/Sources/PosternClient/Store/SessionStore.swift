@@ -27,6 +27,8 @@ package protocol ComparingStore: SessionStore {
 package protocol SettingAsideStore: SessionStore {
     /// Moves the document to another name, over the former one, unless it is another one than `damaged` by now.
     func setAside(_ damaged: Data?) async throws
+    /// Removes what was set aside: it may have a key and tokens.
+    func forgetAside() async throws
 }
 
 /// A store that takes its name from the client unless it was given one.

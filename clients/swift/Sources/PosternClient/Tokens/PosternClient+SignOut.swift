@@ -31,6 +31,7 @@ extension PosternClient {
     /// Removes the trusted device at the server if it can be reached, then key and hint here.
     private func forgetDevice() async throws {
         _ = try? await device.remove()
+        try? await (store as? any SettingAsideStore)?.forgetAside()
         try await change { document in
             // Somebody may have signed in meanwhile.
             guard document.session == nil else { return }
