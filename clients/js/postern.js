@@ -413,7 +413,8 @@ export class TrustedDevice {
    * `wait`: seconds, up to 25, that the server may hold an empty answer. `signal` ends the call.
    */
   async approvals({ wait = 0, signal } = {}) {
-    return server.call("GET", "/connect/approvals", { signal, query: wait ? `?wait=${Math.min(25, Math.floor(wait))}` : "" });
+    const query = wait ? `?wait=${Math.min(25, Math.floor(wait))}` : "";
+    return server.call("GET", `/connect/approvals${query}`, { signal });
   }
 
   /**

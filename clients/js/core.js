@@ -1,0 +1,318 @@
+// Postern's modules, the part that every file of them needs: errors, bytes, the store and the key of this browser,
+// proofs, and one call. It touches no document, and speaks only to the origin that it is given.
+
+/**
+ * A call that failed. `code` is the server's `error` (or the title of its problem), or one that a module or method
+ * names; `postern.js` has `network` (no answer), `origin_not_registered` (the server answers, but not to pages of this
+ * origin) and `server_error` (an answer of another form).
+ * `status` is the HTTP status, 0 without an answer; `details` has the members of the answer; `retryAfter` is in seconds.
+ */
+export class PosternError extends Error {
+  constructor(code, message, status = 0, details = {}) {
+    super(message || code);
+    Object.assign(this, { name: "PosternError", code, status, details });
+    if (details.retryAfter !== undefined) this.retryAfter = details.retryAfter;
+  }
+}
+
+// -- Texts and bytes, for places without btoa, TextEncoder or URLSearchParams, too
+
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+export const base64url = bytes => {
+  const all = new Uint8Array(bytes);
+  let text = "";
+  for (let at = 0; at < all.length; at += 3) {
+    const bits = all[at] << 16 | all[at + 1] << 8 | all[at + 2];
+    const letters = Math.min(4, all.length - at + 1);
+    for (let place = 0; place < letters; place++) text += LETTERS[bits >> 18 - 6 * place & 63];
+  }
+  return text;
+};
+
+/** The bytes of base64url; `undefined` for what is none. */
+export const bytesOf = text => {
+  const bytes = [];
+  let bits = 0, count = 0;
+  for (const letter of text) {
+    const value = LETTERS.indexOf(letter);
+    if (value < 0) return undefined;
+    bits = (bits << 6 | value) & 0xffff;
+    count += 6;
+    if (count >= 8) bytes.push(bits >> (count -= 8) & 255);
+  }
+  return Uint8Array.from(bytes);
+};
+
+/** Percent-encoded as a member of a form or query. A half of a surrogate pair has no encoding. */
+export const escape = text => encodeURIComponent(String(text).replace(/[\ud800-\udfff]/gu, "\ufffd"));
+export const encodeForm = members => members.map(([name, value]) => `${escape(name)}=${escape(value)}`).join("&");
+export const utf8 = text =>
+  Uint8Array.from(escape(text).match(/%..|./g) ?? [], part => part[1] ? parseInt(part.slice(1), 16) : part.charCodeAt(0));
+/** Digits as a person types them, as ASCII: of any script, with blanks, hyphens and marks that cannot be seen. */
+export const typedDigits = text => String(text ?? "")
+  .replace(/[\p{White_Space}\p{Dash}\p{Default_Ignorable_Code_Point}]/gu, "")
+  .replace(/\p{Nd}/gu, digit => {
+    let place = 0; // in its run: every script has its ten digits in order
+    while (/\p{Nd}/u.test(String.fromCodePoint(digit.codePointAt(0) - place - 1))) place++;
+    return place % 10;
+  });
+
+// -- Time
+
+export const seconds = () => Math.floor(Date.now() / 1000);
+export const pause = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds));
+/** A moment. The clock of the day is set by people, the other one may stop while the device sleeps. */
+export const moment = () => ({ day: Date.now(), up: (globalThis.performance ?? Date).now() });
+/** Milliseconds since a moment. */
+export const since = ({ day, up }) => {
+  const { day: today, up: now } = moment();
+  return Math.max(today - day, now - up);
+};
+
+// -- The store: IndexedDB of the page's origin, or memory
+
+// Keys by server, documents by client and, for 15 minutes, the transactions that a link may lead back to.
+// Without IndexedDB they live as long as the page.
+const memory = { keys: new Map(), transactions: new Map(), documents: new Map() };
+let opened;
+
+const database = () => opened ??= new Promise((resolve, reject) => {
+  const request = indexedDB.open("postern", 2);
+  request.onupgradeneeded = () => Object.keys(memory).forEach(name => {
+    if (!request.result.objectStoreNames.contains(name)) request.result.createObjectStore(name);
+  });
+  request.onsuccess = () => {
+    // A newer version of this file may bring another database.
+    request.result.onversionchange = () => { request.result.close(); opened = undefined; };
+    resolve(request.result);
+  };
+  request.onerror = reject;
+  // A page with an older version closes it when it is asked to, unless it is frozen.
+  request.onblocked = () => setTimeout(reject, 3000);
+});
+
+/** Runs `body(store)` in one transaction. - Resolves: when that is over. - Rejects: when it changed nothing. */
+const transact = async (name, body) => {
+  const transaction = (await database()).transaction(name, "readwrite");
+  await new Promise((resolve, reject) => {
+    transaction.oncomplete = resolve;
+    transaction.onerror = transaction.onabort = () => reject(transaction.error);
+    body(transaction.objectStore(name), transaction);
+  });
+};
+
+/** The same; does nothing where IndexedDB does not work. */
+const stored = async (...call) => {
+  try {
+    await transact(...call);
+  } catch { /* Memory it is. */ }
+};
+
+/** The value under a name; else `made`, which is then kept. Of two pages that ask at once, both get the same. */
+export const keep = async (name, key, made) => {
+  const map = memory[name];
+  let value = map.get(key) ?? made;
+  if (!map.has(key)) {
+    await stored(name, store => {
+      store.get(key).onsuccess = ({ target }) => {
+        value = target.result ?? made;
+        if (made && value === made) store.put(made, key);
+      };
+    });
+  }
+  if (value) map.set(key, value);
+  return value;
+};
+
+/** Whether a value outlives the page. */
+export const isKept = async (name, key) => {
+  let found = false;
+  await stored(name, store => { store.get(key).onsuccess = ({ target }) => { found = target.result !== undefined; }; });
+  return found;
+};
+
+export const forget = async (name, key) => {
+  memory[name].delete(key);
+  await stored(name, store => store.delete(key));
+};
+
+/** Forgets transactions that are over. */
+export const sweep = () => stored("transactions", store => {
+  store.openCursor().onsuccess = ({ target: { result: cursor } }) => {
+    if (cursor?.value.at < Date.now() - 15 * 60_000) cursor.delete();
+    cursor?.continue();
+  };
+});
+
+/** Documents in IndexedDB. `change` gets the text of one, and gives the next text; `null` is none. */
+export const documents = {
+  async edit(name, change) {
+    let failure;
+    try {
+      await transact("documents", (store, transaction) => {
+        store.get(name).onsuccess = ({ target }) => {
+          try {
+            const former = target.result ?? null, text = change(former);
+            if (text !== former) store.put(text, name);
+          } catch (error) {
+            failure = error;
+            transaction.abort();
+          }
+        };
+      });
+    } catch (error) {
+      throw failure ?? error;
+    }
+  },
+};
+
+// -- Keys and proofs
+
+/** What the modules take from their surroundings. */
+export const tools = ({ fetch, random, sha256 } = {}) => ({
+  fetch: fetch ?? ((...call) => globalThis.fetch(...call)),
+  random: random ?? (length => crypto.getRandomValues(new Uint8Array(length))),
+  sha256: sha256 ?? (async bytes => new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))),
+});
+export const digest = async (text, { sha256 } = tools()) => base64url(await sha256(utf8(text)));
+
+export const ECDSA = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
+
+/** A key that signs ES256, of a private key and the JWK of its public half, or of that private key itself. */
+export const signer = (secret, { kty, crv, x, y }) =>
+  ({ jwk: { kty, crv, x, y }, sign: async bytes => new Uint8Array(await crypto.subtle.sign(ECDSA, secret, bytes)) });
+
+/** The key of this browser for a server. Its private half is not extractable. */
+export const browserKey = async origin => {
+  const pair = await keep("keys", origin)
+    ?? await keep("keys", origin, await crypto.subtle.generateKey(ECDSA, false, ["sign"]));
+  return signer(pair.privateKey, await crypto.subtle.exportKey("jwk", pair.publicKey));
+};
+
+/** A compact JWS by a key, with the public key in its header. */
+const sign = async (key, typ, payload) => {
+  const part = members => base64url(utf8(JSON.stringify(members)));
+  const input = `${part({ typ, alg: "ES256", jwk: key.jwk })}.${part(payload)}`;
+  return `${input}.${base64url(await key.sign(utf8(input)))}`;
+};
+
+/** A proof of possession (RFC 9449 §4.2) at a time in seconds. `token`: the one that goes with it. */
+export const proof = async (key, tools, { method, url, token, nonce, at }) => sign(key, "dpop+jwt", {
+  jti: base64url(tools.random(16)), htm: method, htu: url.replace(/[?#].*$/s, ""), iat: Math.floor(at),
+  ...(nonce && { nonce }), ...(token && { ath: await digest(token, tools) }),
+});
+
+/** The `DPoP-Nonce` of an answer, if it is exactly one (RFC 9449 §8.1). */
+export const nonceOf = ({ headers }) =>
+  /^[!#-+\--[\]-~]{1,256}$/.exec(headers.get("DPoP-Nonce")?.trim())?.[0];
+
+// -- The server
+
+const contents = (headers, text) => {
+  const retryAfter = /^\s*\d{1,9}\s*$/.test(headers.get("Retry-After")) ? Number(headers.get("Retry-After")) : undefined;
+  try {
+    const json = JSON.parse(text);
+    return { retryAfter, json: json && typeof json === "object" ? json : undefined };
+  } catch {
+    return { retryAfter }; // Empty, or of another form: its status counts.
+  }
+};
+
+/** A server, and the key of this browser for it. */
+export class Server {
+  #key;
+  // The time of each origin in the form that proofs need.
+  #nonces = new Map();
+  // Whether it ever answered a page of this origin.
+  #isOpen = false;
+
+  /** `platform`: what replaces `fetch`, `random` and `sha256`. */
+  constructor(origin, platform) {
+    this.origin = origin;
+    this.tools = tools(platform);
+  }
+
+  /** A nonce that came from an origin; it is used for a minute. */
+  learn(nonce, origin = this.origin) { if (nonce) this.#nonces.set(origin, { nonce, came: moment() }); }
+
+  nonce(origin = this.origin) {
+    const { nonce, came } = this.#nonces.get(origin) ?? {};
+    return came && since(came) < 60_000 ? nonce : undefined;
+  }
+
+  #deviceKey() {
+    return this.#key ??= browserKey(this.origin).catch(error => { this.#key = undefined; throw error; });
+  }
+
+  /** A compact JWS by the key of this browser, with the public key in its header. */
+  async signed(typ, payload) { return sign(await this.#deviceKey(), typ, payload); }
+
+  /**
+   * One attempt. `key` adds the header `DPoP`; `body` gets a function that makes a proof for a member of the body.
+   * `at`: seconds that the proof says. `spends`: the nonce of the proof is used once only.
+   * - Resolves: `{ status, ok, headers, json, retryAfter, nonce }`, or `undefined` without an answer.
+   */
+  async attempt(method, path, { token, scheme = "DPoP", key, proofKey = key, body, form, signal, nonce, at, spends } = {}) {
+    const url = this.origin + path;
+    nonce ??= this.nonce();
+    const prove = () => proof(proofKey, this.tools, { method, url, token, nonce, at: at ?? Date.now() / 1000 });
+    const headers = {};
+    if (token) headers.Authorization = `${scheme} ${token}`;
+    if (key) headers.DPoP = await prove();
+    if (form) headers["Content-Type"] = "application/x-www-form-urlencoded";
+    if (body) headers["Content-Type"] = "application/json";
+    const content = form ? encodeForm(form) : body && JSON.stringify(await body(prove));
+    if (spends) this.#nonces.delete(this.origin);
+    try {
+      const response = await this.tools.fetch(url, {
+        method, headers, body: content, signal,
+        credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer",
+      });
+      const text = await response.text();
+      this.#isOpen = true;
+      const { status, ok, headers } = response, nonce = nonceOf(response);
+      this.learn(nonce);
+      return text.length > 1 << 20 ? undefined : { status, ok, headers, nonce, ...contents(headers, text) };
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      return undefined;
+    }
+  }
+
+  /** One call with the key of this browser. A refused nonce consumed nothing, so that it is repeated, once. */
+  async call(method, path, { proves = true, body, ...options } = {}) {
+    const proofKey = proves || body?.length ? await this.#deviceKey() : undefined;
+    for (let first = true; ; first = false) {
+      const nonce = this.nonce();
+      const answer = await this.attempt(method, path, { ...options, body, nonce, proofKey, key: proves ? proofKey : undefined });
+      if (!answer) throw await this.whyNot() ?? noAnswer();
+      const { json = {}, retryAfter } = answer;
+      if (retryAfter) json.retryAfter = retryAfter;
+      if (answer.ok) return json;
+      if (first && json.error === "use_dpop_nonce" && answer.nonce && answer.nonce !== nonce) continue;
+      throw new PosternError(
+        json.error ?? json.title ?? "server_error",
+        json.error_description ?? json.message ?? json.detail ?? json.Message, answer.status, json);
+    }
+  }
+
+  /**
+   * A browser hides why a page gets no answer. Where a document for every origin arrives, and one for registered
+   * origins does not, this page's origin is not registered; no repetition helps.
+   */
+  async whyNot() {
+    if (this.#isOpen || !globalThis.location) return undefined;
+    const arrives = path => this.tools.fetch(this.origin + path, { credentials: "omit", cache: "no-store" })
+      .then(() => true, () => false);
+    if (!await arrives("/.well-known/openid-configuration") || await arrives("/api/app-info")) return undefined;
+    return new PosternError("origin_not_registered", `Pages of ${location.origin} may not call ${this.origin}. `
+      + "An administrator registers the origin for the client: admin.put_web_origin.");
+  }
+}
+
+/** Nothing came back. */
+export const noAnswer = () => new PosternError("network", "The server did not answer.");
+
+/** What `passkeys.js` and `pages.js` use of a `Postern`. */
+export const inside = new WeakMap();
