@@ -205,18 +205,18 @@ export const proof = async (key, tools, { method, url, token, nonce, at }) => si
 
 /** The `DPoP-Nonce` of an answer, if it is exactly one (RFC 9449 §8.1). */
 export const nonceOf = ({ headers }) =>
-  /^[!#-+\--[\]-~]{1,256}$/.exec(headers.get("DPoP-Nonce")?.trim())?.[0];
+  /^[!#-+\--[\]-~]{1,256}$/.exec(headers.get("DPoP-Nonce")?.trim() ?? "")?.[0];
 
 // -- The server
 
-const contents = (headers, text) => {
-  const retryAfter = /^\s*\d{1,9}\s*$/.test(headers.get("Retry-After")) ? Number(headers.get("Retry-After")) : undefined;
+const answerOf = ({ status, ok, headers }, text, nonce) => {
+  const field = headers.get("Retry-After")?.trim() ?? "";
+  const answer = { status, ok, headers, nonce, retryAfter: /^\d{1,9}$/.test(field) ? Number(field) : undefined };
   try {
     const json = JSON.parse(text);
-    return { retryAfter, json: json && typeof json === "object" ? json : undefined };
-  } catch {
-    return { retryAfter }; // Empty, or of another form: its status counts.
-  }
+    if (json && typeof json === "object") answer.json = json;
+  } catch { /* Empty, or of another form: its status counts. */ }
+  return answer;
 };
 
 /** A server, and the key of this browser for it. */
@@ -264,20 +264,21 @@ export class Server {
     if (body) headers["Content-Type"] = "application/json";
     const content = form ? encodeForm(form) : body && JSON.stringify(await body(prove));
     if (spends) this.#nonces.delete(this.origin);
+    let response, text;
     try {
-      const response = await this.tools.fetch(url, {
+      response = await this.tools.fetch(url, {
         method, headers, body: content, signal,
         credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer",
       });
-      const text = await response.text();
-      this.#isOpen = true;
-      const { status, ok, headers } = response, nonce = nonceOf(response);
-      this.learn(nonce);
-      return text.length > 1 << 20 ? undefined : { status, ok, headers, nonce, ...contents(headers, text) };
+      text = await response.text();
     } catch (error) {
       if (signal?.aborted) throw error;
       return undefined;
     }
+    this.#isOpen = true;
+    const nonceGiven = nonceOf(response);
+    this.learn(nonceGiven);
+    return text.length > 1 << 20 ? undefined : answerOf(response, text, nonceGiven);
   }
 
   /** One call with the key of this browser. A refused nonce consumed nothing, so that it is repeated, once. */
