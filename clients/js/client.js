@@ -34,7 +34,7 @@ class Machine extends Session {
   /** Makes a request, and stores it. `handle` is what the server knows it by: a secret. */
   async begin(kind, handle, life, members) {
     if (!handle || span(life) === undefined) throw unavailable();
-    const made = { id: this.id(), kind, handle, expires: Date.now() + span(life), ...members };
+    const made = { id: this.secret(), kind, handle, expires: Date.now() + span(life), ...members };
     await this.edit(document => { document.pending.push(made); });
     return shown(made);
   }
@@ -240,7 +240,7 @@ class Machine extends Session {
     const headers = new Headers(init.headers);
     const { href: url } = globalThis.location ? new URL(input, location.href) : { href: String(input) };
     const origin = originOf(url);
-    if (!origin) throw misuse("an access token needs https");
+    if (!origin || /^\w+:\/\/[^/?#]*@/.test(url)) throw misuse("an access token needs https, and no password in the URL");
     if (headers.has("Authorization")) throw misuse("the request has Authorization already");
     if (init.mode === "no-cors") throw misuse("mode no-cors drops Authorization");
     if (init.body?.getReader) throw misuse("a stream cannot be sent twice");

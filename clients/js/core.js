@@ -154,7 +154,8 @@ export const documents = {
         store.get(name).onsuccess = ({ target }) => {
           try {
             const former = target.result ?? null, text = change(former);
-            if (text !== former) store.put(text, name);
+            if (text === null) store.delete(name);
+            else if (text !== former) store.put(text, name);
           } catch (error) {
             failure = error;
             transaction.abort();

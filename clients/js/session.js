@@ -10,6 +10,7 @@ import {
 } from "./core.js";
 
 const TOKEN = "/connect/token", REVOKE = "/connect/revoke", DEVICE = "/connect/devices";
+const SESSIONS = "/connect/sessions?current=true";
 /** Scopes that speak of the person only: a token of them alone opens the account endpoints. */
 const IDENTITY = /^(openid|offline_access|profile|email|phone|address|roles|groups|entitlements)$/;
 // Descriptions may change but for these two, which are a part of the interface.
@@ -126,7 +127,7 @@ const tokensOf = ({ ok, json = {} }) => {
   const { access_token: value, expires_in: life, id_token: idToken, refresh_token: refresh, scope = "" } = json;
   const type = { bearer: "Bearer", dpop: "DPoP" }[String(json.token_type).toLowerCase()];
   const claims = idToken === undefined ? undefined : claimsOf(idToken);
-  if (!ok || !value || !type || !(life > 0 && life <= 366 * 86_400) || (idToken && !claims)) return undefined;
+  if (!ok || !/^[!-~]+$/.test(value) || !type || !(life > 0 && life <= 366 * 86_400) || (idToken && !claims)) return undefined;
   return { value, type, scope, refresh, idToken, claims, issued: Date.now(), expires: Date.now() + 1000 * life };
 };
 
@@ -153,7 +154,7 @@ const audienceOf = (audience, granted) => {
 const isSecure = (scheme, host) => scheme === "https" || /^(.+\.)?localhost$|^127\.0\.0\.1$|^\[::1\]$/.test(host);
 /** Scheme, host and port of a URL. */
 export const originOf = url => {
-  const [, scheme, host, port] = /^(https?):\/\/([^/?#:@\s]+|\[[^\]]+\])(?::(\d+))?(?=[/?#]|$)/i.exec(url) ?? [];
+  const [, scheme, host, port] = /^(https?):\/\/([\w.-]+|\[[\da-f:.]+\])(?::(\d+))?(?=[/?#]|$)/i.exec(url) ?? [];
   if (!host || !isSecure(scheme.toLowerCase(), host.toLowerCase())) return undefined;
   const preset = scheme.length === 5 ? "443" : "80";
   return `${scheme}://${host}`.toLowerCase().replace(/\.$/, "") + (port && port !== preset ? `:${port}` : "");
@@ -222,7 +223,8 @@ export class Session {
 
   log(kind, details) { this.onLog?.({ kind, at: Date.now(), ...details }); }
 
-  id() { return base64url(this.server.tools.random(16)); }
+  /** 256 random bits. */
+  secret() { return base64url(this.server.tools.random(32)); }
 
   // -- Store and key
 
@@ -288,6 +290,8 @@ export class Session {
         Object.assign(document, { tokens: tokens.slice(-8), pending: pending.slice(-8), revoke: revoke.slice(-5) });
         next = document;
         const after = JSON.stringify(document);
+        // What could not be read again would cost key and session.
+        if (after.length > 1 << 20) throw unavailable();
         isChanged = after !== before || damaged !== undefined;
         return isChanged ? after : text;
       });
@@ -321,6 +325,20 @@ export class Session {
   subscribe(listener) {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  /** Changes the sign-ins on pages that were begun. They outlive the page, also where tokens do not. */
+  async editPages(change) {
+    await this.#open();
+    const text = former => JSON.stringify(change(JSON.parse(former ?? "[]")));
+    const places = [this.platform.store ? this.store : documents, this.store];
+    for (const place of globalThis.indexedDB || this.platform.store ? places : [this.store]) {
+      try {
+        return await place.edit(`${this.name}.pages`, text);
+      } catch (error) {
+        if (place === this.store) throw unavailable();
+      }
+    }
   }
 
   /**
@@ -461,10 +479,22 @@ export class Session {
       const call = { method, path, token, proof: token.type === "DPoP" && "session", body: body && (() => body), ...more };
       const answer = await this.outcome(call);
       if (answer.lost) throw unavailable(answer.retryAfter);
-      if (answer.ok) return answer.json;
+      if (answer.ok) {
+        if (method === "DELETE" && [SESSIONS, "/connect/account"].includes(path)) await this.#ended(token, path !== SESSIONS);
+        return answer.json;
+      }
       if (!first || answer.status !== 401 || errorOf(answer) !== "invalid_token") throw refusal(answer);
       this.#refused.add(token.value);
     }
+  }
+
+  /** A call has ended the session of a token at the server. Who signed in meanwhile stays. */
+  async #ended({ value }, withHint) {
+    await this.edit(document => {
+      if (!document.tokens.some(token => token.value === value)) return;
+      endSession(document, "byUser");
+      if (withHint) document.hint = undefined;
+    });
   }
 
   // -- Tokens
@@ -539,7 +569,7 @@ export class Session {
       former = sent;
       const outcome = await this.#present(sent, audience);
       const { tokens, retryAfter } = outcome;
-      if (tokens && (!tokens.claims || tokens.claims.sub === claimsOf(session.idToken).sub)) {
+      if (tokens && this.#isNext(tokens, session)) {
         await this.#keep(tokens, id, sent, audience);
         return tokens;
       }
@@ -555,6 +585,14 @@ export class Session {
       }
     }
   }
+
+  /** Whether an ID token of a refresh is of the same session (OpenID Connect Core §12.2). */
+  #isNext({ claims }, { idToken }) {
+    const former = claimsOf(idToken);
+    return !claims || (claims.sub === former.sub && claims.sid === former.sid && this.#isFor(claims));
+  }
+
+  #isFor({ aud }) { return [aud].flat().includes(this.clientId); }
 
   async #wait(began, rest, retryAfter) {
     const wait = rest(retryAfter);
@@ -634,29 +672,34 @@ export class Session {
       this.#revokeSoon();
       throw new PosternError(wrong, "The session is not the one that was asked for.", 200);
     }
-    const scope = adopted ? "orders" : tokens.scope, jkt = await this.#bound(tokens);
-    const isStored = await this.edit(document => {
+    // What an adopted family was granted is not known: this answer has `openid` alone.
+    const scope = adopted ? "" : tokens.scope, jkt = await this.#bound(tokens);
+    const failed = await this.edit(document => {
+      const former = document.session && claimsOf(document.session.idToken);
       // The server gives a lost answer of a sign-in again: that is the same session, not one to revoke.
-      const isSame = document.session && claimsOf(document.session.idToken).sid === claims.sid;
-      if (!isSame && pending && !document.pending.some(({ id }) => id === pending)) {
+      const isSame = former?.sid === claims.sid;
+      // A step-up is for the user who is signed in, and signs nobody in who has left meanwhile.
+      const hasLeft = subject && subject !== former?.sub;
+      if (hasLeft || (!isSame && pending && !document.pending.some(({ id }) => id === pending))) {
         document.revoke.push(refresh ?? tokens.value);
-        return false;
+        return hasLeft ? signedOut(former ? "byUser" : document.reason) : failure("cancelled");
       }
-      endSession(document, undefined, document.session && !isSame);
-      document.session = { id: this.id(), idToken, refresh, scope: tokens.scope, jkt };
+      endSession(document, undefined, former && !isSame);
+      document.session = { id: this.secret(), idToken, refresh, scope, jkt };
       document.hint = idToken;
       this.#put(document, tokens, audienceOf(adopted ? "account" : "default", scope));
       document.pending = document.pending.filter(({ id }) => id !== pending);
-      return true;
+      return undefined;
     });
-    if (isStored) this.#remember(tokens);
     this.#revokeSoon();
-    if (!isStored) throw failure("cancelled");
+    if (failed) throw failed;
+    this.#remember(tokens);
     return userOf(claims);
   }
 
-  async #isOurs({ iss, aud, nonce }, expected) {
-    if (![aud].flat().includes(this.clientId) || (expected && nonce !== expected)) return false;
+  async #isOurs(claims, expected) {
+    const { iss, nonce } = claims;
+    if (!this.#isFor(claims) || (expected && nonce !== expected)) return false;
     return iss === this.origin || iss === (await this.look()).issuer || iss === await this.issuer(true);
   }
 
@@ -682,8 +725,7 @@ export class Session {
 
   async signOut(scope = "thisSession") {
     if (scope === "everywhere") {
-      await this.account("DELETE", "/connect/sessions?current=true");
-      await this.edit(document => endSession(document, "byUser"));
+      await this.account("DELETE", SESSIONS);
       return;
     }
     await this.edit(document => endSession(document, "byUser", document.session));
@@ -703,7 +745,10 @@ export class Session {
       Object.assign(document, { key: undefined, hint: undefined, pending: [] });
       return true;
     });
-    if (isOver && !this.platform.store && !this.platform.key) await forget("keys", this.origin);
+    if (!isOver) return;
+    // A damaged document may still have a key and tokens that can be read.
+    await this.store.edit(`${this.name}.damaged`, () => null);
+    if (!this.platform.store && !this.platform.key) await forget("keys", this.origin);
   }
 
   /** Tells the server about sessions that ended here. One attempt; what fails is tried with the next request. */
@@ -713,7 +758,8 @@ export class Session {
       for (const token of (await this.look()).revoke) {
         const form = [["token", token], ["client_id", this.clientId]];
         const answer = await this.outcome({ path: REVOKE, form });
-        if (answer.lost || answer.status === 429) return;
+        // A page of something in between is no answer of the server.
+        if (answer.lost || (answer.status !== 200 && !answer.json?.error) || answer.status === 429) return;
         await this.edit(document => { document.revoke = document.revoke.filter(one => one !== token); });
       }
     })().catch(() => {}).finally(() => { this.#revoking = undefined; });

@@ -309,11 +309,10 @@ const reads = async ({ client }, { url, is }) => {
     requests.push(init.body ?? target);
     return target.includes("/.well-known/") ? Response.json({ issuer: client.issuer }) : Response.json({ error: "invalid_grant" }, { status: 400 });
   };
-  const pages = [{ state: client.state, nonce: "n", verifier: "v", at: Date.now() }];
-  const text = JSON.stringify({ v: 1, tokens: [], pending: [], revoke: [], pages });
+  const pages = JSON.stringify([{ state: client.state, nonce: "n", verifier: "v", at: Date.now() }]);
   const postern = new Postern({
     origin: client.origin, clientId: "vector-client", redirectUri: client.redirectURI,
-    platform: { fetch, store: { get: async () => text, set: async () => {} } } });
+    platform: { fetch, store: { get: async name => name.endsWith(".pages") ? pages : null, set: async () => {} } } });
   const outcome = await finishSignIn(postern, url).catch(error => error);
   const sent = requests.filter(one => one.includes("authorization_code"));
   const code = sent.length ? new URLSearchParams(sent[0]).get("code") ?? undefined : undefined;
