@@ -5,8 +5,9 @@
 
 import { PosternError, base64url, inside, moment, nonceOf, pause, proof, since, utf8 } from "./core.js";
 import {
-  Session, claimsOf, errorOf, failure, hex, misuse, originOf, refusal, signedOut, span, stepUpChallenge, unavailable,
-} from "./session.js";
+  claimsOf, errorOf, failure, hex, misuse, originOf, refusal, signedOut, span, stepUpChallenge, unavailable,
+} from "./answers.js";
+import { Session } from "./session.js";
 
 export { PosternError, stepUpChallenge };
 

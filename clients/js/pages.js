@@ -51,7 +51,8 @@ export const signInOnPages = async (postern, options = {}) => {
  */
 export const finishSignIn = async (postern, url) => {
   const client = inside.get(postern);
-  const address = new URL(url ?? location.href, globalThis.location?.href), { searchParams } = address;
+  if (url !== undefined && !/^https?:/i.test(url)) return null;
+  const address = new URL(url ?? location.href), { searchParams } = address;
   const given = Object.fromEntries(ANSWER.map(name => [name, searchParams.getAll(name)]));
   if (!["code", "error", "state"].some(name => given[name].length)) return null;
   const home = client.redirectUri && new URL(client.redirectUri);

@@ -2,12 +2,12 @@
 
 import { readFileSync } from "node:fs";
 
-import { Postern, PosternError, stepUpChallenge } from "../client.js";
-import { Server, nonceOf, proof, signer, tools } from "../core.js";
-import { challengesOf, refusal } from "../session.js";
-import { finishSignIn } from "../pages.js";
+import { Postern, PosternError, stepUpChallenge } from "../../clients/js/client.js";
+import { Server, nonceOf, proof, signer, tools } from "../../clients/js/core.js";
+import { challengesOf, refusal } from "../../clients/js/answers.js";
+import { finishSignIn } from "../../clients/js/pages.js";
 
-const file = name => JSON.parse(readFileSync(new URL(`../../../docs/vectors/${name}.json`, import.meta.url), "utf8"));
+const file = name => JSON.parse(readFileSync(new URL(`../../docs/vectors/${name}.json`, import.meta.url), "utf8"));
 const KEY = file("proofs").keys["vector-key-1"];
 const ECDSA = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 // What the interface of the declarations does not have: links that an app is opened with, calls that are given up.

@@ -1,0 +1,112 @@
+// Postern's client: one call of the server.
+
+import { PosternError, moment, pause, since } from "./core.js";
+import { errorOf, failure, refusal, tokensOf, unavailable } from "./answers.js";
+import { Keeper } from "./keeper.js";
+
+export const TOKEN = "/connect/token", REVOKE = "/connect/revoke";
+
+/** Growing pauses: 0.5, 1, 2, 4, then 8 s, each a fifth more or less. */
+export const pauses = () => {
+  let next = 500;
+  return retryAfter => {
+    const rest = Math.max(next * (0.8 + 0.4 * Math.random()), 1000 * (retryAfter ?? 0));
+    next = Math.min(2 * next, 8000);
+    return rest;
+  };
+};
+
+/** The calls of a client. */
+export class Caller extends Keeper {
+  /** The server has answered: it can be reached. */
+  answered(_document) {}
+
+  /**
+   * Makes a call. This looks into the store before each attempt, gives each a proof of its own, answers a request for a
+   * nonce once, and sends again for 45 s what was lost, if the call says so.
+   * - Resolves: the answer, a refusal too; or `{ lost, retryAfter }` when nothing was decided.
+   */
+  async outcome(call) {
+    const { method = "POST", path, token, repeats, signal } = call;
+    const began = moment(), rest = pauses();
+    let hadNonce, hadProof;
+    for (;;) {
+      const document = await this.look();
+      const sent = moment();
+      let answer;
+      try {
+        const key = await this.key(call.proof, document);
+        const { value, type } = token ?? {};
+        answer = await this.server.attempt(method, path, {
+          ...call, token: value, scheme: type, key: type === "Bearer" ? undefined : key,
+          at: Date.now() / 1000 + (document.clock ?? 0),
+        });
+      } catch (error) {
+        if (error instanceof PosternError) throw error;
+        throw signal?.aborted ? failure("cancelled") : unavailable();
+      }
+      this.log("request", {
+        method, path: path.replace(/\?.*/s, ""), status: answer?.status ?? 0, ms: Math.round(since(sent)) });
+      if (answer && path !== REVOKE) this.answered(document);
+      const error = [400, 401].includes(answer?.status) && call.proof && errorOf(answer);
+      if (error === "use_dpop_nonce") {
+        if (!answer.nonce || hadNonce) return { lost: true };
+        this.log("nonce");
+        hadNonce = true;
+        continue;
+      }
+      let isLost = !answer || answer.status === 408 || answer.status >= 500;
+      if (error === "invalid_dpop_proof") {
+        // HTTP stacks repeat requests by themselves; the copy then finds its proof used.
+        if (method !== "POST" || path === TOKEN) {
+          if (hadProof) return answer;
+          hadProof = true;
+          continue;
+        }
+        isLost = true;
+      }
+      if (!isLost) return answer;
+      const why = !answer && await this.server.whyNot();
+      if (why) throw why;
+      const retryAfter = answer?.retryAfter, wait = rest(retryAfter);
+      if (!repeats || since(began) + wait >= 45_000) return { lost: true, retryAfter };
+      this.log("retry");
+      await pause(wait);
+    }
+  }
+
+  /** The same. - Rejects: what a refusal means; `unavailable` when nothing was decided. */
+  async accepted(call) {
+    const answer = await this.outcome(call);
+    if (answer.lost) throw unavailable(answer.retryAfter);
+    if (!answer.ok) throw refusal(answer, call.grant);
+    return answer;
+  }
+
+  /** A call of the server with a form or JSON, to which the client's name is added. */
+  async post(path, members, more) {
+    const form = Array.isArray(members) && [...members, ["client_id", this.clientId]];
+    const body = form ? { form } : { body: () => ({ ...members, ClientId: this.clientId }) };
+    return (await this.accepted({ path, proof: "session", ...body, ...more })).json ?? {};
+  }
+
+  async token(form, options) {
+    const answer = await this.accepted({
+      path: TOKEN, proof: "session", form: [...form, ["client_id", this.clientId]], ...options });
+    const tokens = tokensOf(answer);
+    if (!tokens) throw unavailable();
+    await this.learnTime(tokens.claims);
+    return tokens;
+  }
+
+  /** Keeps the difference of the clocks when it is more than half of what a proof may be off (RFC 9449 §11.1). */
+  async learnTime({ iat } = {}) {
+    const offset = Math.round(iat - Date.now() / 1000);
+    if (!(Math.abs(offset) < 3_155_760_000)) return;
+    await this.edit(document => {
+      if (Math.abs(offset - (document.clock ?? 0)) <= 30) return;
+      document.clock = Math.abs(offset) > 30 ? offset : undefined;
+      this.log("clock", { offset });
+    }).catch(() => {});
+  }
+}
