@@ -27,7 +27,7 @@ OPEN = {
         ("get", path) for path in (
             "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server", "/.well-known/jwks", "/.well-known/jwks.json",
             "/.well-known/apple-app-site-association", "/.well-known/assetlinks.json", "/api/app-info", "/api/v0/token/jwks",
-            "/assets/{id}", "/brand/{id}", "/sdk/v1/postern.js", "/sdk/v1/core.js")
+            "/assets/{id}", "/brand/{id}", "/sdk/v1/{id}")
     } | {
         ("post", path) for path in (
             "/api/account/native/otp/request", "/api/account/native/register", "/api/account/magic-link/request", "/connect/passkey/begin")

@@ -15,8 +15,11 @@ from harness.realm import call
 from harness.settings import REPOSITORY
 
 OUTPUT = REPOSITORY / ".test-output" / "module"
-MODULES = [("core.js", 12), ("postern.js", 20)]
-SOURCES = REPOSITORY / "Sources/HostedPages/Templates"
+SOURCES = REPOSITORY / "clients/js"
+#: The most KiB of each, as it is written.
+MODULES = [
+    ("core.js", 14), ("answers.js", 8), ("keeper.js", 10), ("caller.js", 6), ("session.js", 16), ("client.js", 18), ("passkeys.js", 8),
+    ("pages.js", 6), ("postern.js", 20)]
 CIBA = "urn:openid:params:grant-type:ciba"
 
 pytestmark = pytest.mark.slow
@@ -110,7 +113,7 @@ def phone():
 
 
 @pytest.mark.parametrize("name, most", MODULES)
-def test_the_module_is_two_small_files_that_name_no_other_host(world, realm, name, most):
+def test_the_modules_are_small_files_that_name_no_other_host(world, realm, name, most):
     """The sources as they are written, cacheable for five minutes."""
     path = f"/sdk/v1/{name}"
     answer = wire.exchange(world.node.port, "GET", path, {"Host": realm.host})
@@ -121,6 +124,13 @@ def test_the_module_is_two_small_files_that_name_no_other_host(world, realm, nam
     again = wire.exchange(world.node.port, "GET", path, {"Host": realm.host, "If-None-Match": answer.header("etag")})
     assert (again.status, again.body) == (304, b"")
     assert wire.exchange(world.node.port, "GET", path, {"Host": "unknown.example"}).status == 404
+
+
+def test_each_module_of_the_folder_is_served_and_nothing_else_of_it(world, realm):
+    """Declarations and the package's own files are for the package."""
+    assert {path.name for path in SOURCES.glob("*.js")} == {name for name, _ in MODULES}
+    for name in [path.name for path in SOURCES.iterdir() if path.suffix != ".js"] + ["", "x.js", "../core.js"]:
+        assert wire.exchange(world.node.port, "GET", f"/sdk/v1/{name}", {"Host": realm.host}).status == 404, name
 
 
 @pytest.mark.parametrize("name", [name for name, _ in MODULES])

@@ -6,7 +6,7 @@ import Testing
 @Suite("The browser's module")
 struct BrowserModuleTests {
     private static let module = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().appending(path: "Sources/HostedPages/Templates/postern.js")
+        .deletingLastPathComponent().appending(path: "clients/js/postern.js")
 
     @Test func `its states are those that end the wait of an app, but a link that leads back to the app`() throws {
         let text = try String(contentsOf: Self.module, encoding: .utf8)

@@ -1,25 +1,23 @@
 import HTTPTypes
 import TokenEndpoint
 
-/// `GET /sdk/v1/postern.js`: the module with which pages of other origins prove phone numbers and are trusted devices,
-/// and `core.js`, which it imports.
+/// `GET /sdk/v1/<file>`: the modules of `clients/js`, with which pages of any origin sign people in, prove phone numbers
+/// and are trusted devices.
 ///
 /// Their names have a version in place of a hash, because pages name them in their own sources. Within a version
-/// `core.js` only gains exports, so that a cached file fits a newer one.
+/// the modules only gain exports, so that a cached file fits a newer one.
 struct ModuleRoutes: Sendable {
-    private let module = Self.document("postern.js")
-    private let core = Self.document("core.js")
+    private let modules = Dictionary(
+        uniqueKeysWithValues: Embedded.modules.filter { $0.name.hasSuffix(".js") }.map { file in
+            (file.name, Document(Array(file.text.utf8), mediaType: "text/javascript; charset=utf-8"))
+        })
 
     var routes: [Route] {
-        [
-            Route("/sdk/v1/postern.js", [.get: .anonymous { [module] in .cacheable(module, seconds: 300, $0) }]),
-            Route("/sdk/v1/core.js", [.get: .anonymous { [core] in .cacheable(core, seconds: 300, $0) }]),
-        ].map { $0.cors(.all) }
+        [Route(prefix: "/sdk/v1/", [.get: .anonymous { [self] in module($0) }]).cors(.all)]
     }
 
-    private static func document(_ name: String) -> Document {
-        Document(
-            Array((Embedded.templates.first { $0.name == name }?.text ?? "").utf8),
-            mediaType: "text/javascript; charset=utf-8")
+    private func module(_ exchange: Exchange) -> Answer {
+        guard let module = modules[exchange.pathParameter] else { return Answer(.notFound) }
+        return .cacheable(module, seconds: 300, exchange)
     }
 }
