@@ -106,7 +106,7 @@ class Machine extends Session {
   /** Work that the server asks of strangers: the number whose SHA-256, behind a salt, is given (ALTCHA, version 1). */
   async #solve({ algorithm, challenge, salt, signature, maxnumber } = {}) {
     const { sha256 } = this.server.tools;
-    if (algorithm !== "SHA-256" || !(maxnumber <= 5_000_000) || !(salt?.length <= 1024)) return undefined;
+    if (!this.hasDigest || algorithm !== "SHA-256" || !(maxnumber <= 5_000_000) || !(salt?.length <= 1024)) return undefined;
     for (let from = 0; from <= maxnumber; from += 500) {
       const tried = await Promise.all(Array.from({ length: 500 }, (_, at) => sha256(utf8(`${salt}${from + at}`))));
       const found = tried.findIndex(hash => hex(hash) === challenge);
@@ -189,7 +189,8 @@ class Machine extends Session {
   }
 
   async #run(id, poll) {
-    const { signal } = poll.stop = new AbortController();
+    const { signal } = poll.stop = globalThis.AbortController ? new AbortController()
+      : { signal: { aborted: false }, abort() { this.signal.aborted = true; } };
     while (!signal.aborted) {
       const rest = poll.pause - since(poll.at);
       if (rest > 0) {

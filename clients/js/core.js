@@ -268,7 +268,7 @@ export class Server {
     let response, text;
     try {
       response = await this.tools.fetch(url, {
-        method, headers, body: content, signal,
+        method, headers, body: content, ...(signal?.addEventListener && { signal }),
         credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer",
       });
       text = await response.text();

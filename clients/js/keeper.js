@@ -3,7 +3,7 @@
 import {
   ECDSA, PosternError, Server, base64url, browserKey, digest, documents, isKept, signer,
 } from "./core.js";
-import { claimsOf, failure, last, misuse, originOf, signedOut, unavailable, userOf, words } from "./answers.js";
+import { claimsOf, last, misuse, originOf, signedOut, unavailable, userOf, words } from "./answers.js";
 
 const sample = () => ({ v: 1, tokens: [], pending: [], revoke: [] });
 
@@ -51,7 +51,8 @@ export class Keeper {
     if (!clientId) throw misuse("clientId is empty");
     if (!words(scope).includes("openid")) throw misuse("scope must have openid: the ID token says who is signed in");
     if (!platform.random && !crypto?.getRandomValues) throw misuse("platform.random is needed here");
-    this.hasKey = platform.key ? Boolean(platform.sha256 ?? crypto?.subtle) : Boolean(crypto?.subtle);
+    this.hasDigest = Boolean(platform.sha256 ?? crypto?.subtle);
+    this.hasKey = platform.key ? this.hasDigest : Boolean(crypto?.subtle);
     if (dpop === "required" && !this.hasKey) throw misuse("there is no WebCrypto: give platform.key and platform.sha256");
     Object.assign(this, options, { origin: originOf(origin), scope, dpop, platform });
     this.server = new Server(this.origin, platform);
