@@ -1,0 +1,284 @@
+"""The client modules of `clients/js` in Chromium: sign-in, one session for all tabs, passkeys, pages; and in Node."""
+
+import contextlib
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from harness import report
+from harness.app import NativeApp
+from harness.browser import CHROMIUM, Browser
+from harness.client_site import ClientSite, ClientTab
+from harness.module_site import CuttingProxy, until
+from harness.realm import call
+from harness.settings import REPOSITORY
+
+OUTPUT = REPOSITORY / ".test-output" / "client"
+SCRIPTS = REPOSITORY / "Tests/JavaScript"
+TOKEN = "/connect/token"
+
+pytestmark = pytest.mark.slow
+
+
+class Served:
+    """A realm of localhost and a site of one of its clients."""
+
+    def __init__(self, world):
+        self.world = world
+        self.node = world.start_node()
+        self.proxy = CuttingProxy(self.node.port)
+        self.origin = f"http://localhost:{self.proxy.port}"
+        self.site = ClientSite(self.origin)
+        world.admin.run(
+            call("put_realm", "client", primary_domain="localhost", public_origin=self.origin),
+            call("set_native_grants", "client", enabled=True), call("set_hosted", "client", True),
+            call("set_code_policy", "client", resend_cooldown="0"),
+            call("put_client", "client", "web-app"),
+            call("grant_permission", "client", "web-app", variadic=[
+                "gt:urn:cocoar:otp", "gt:urn:cocoar:magic", "gt:urn:cocoar:passkey", "gt:refresh_token", "gt:authorization_code"]),
+            call("put_web_origin", "client", "web-app", self.site.origin),
+            call("put_redirect_uri", "client", "web-app", f"{self.site.origin}/signed-in"),
+        )
+        world.settle()
+        self.app = NativeApp(self.node, world.mailbox, "localhost", "web-app")
+
+    numbers = iter(range(1000))
+
+    def user(self):
+        """The address of a new user."""
+        email = f"hedy{next(Served.numbers)}@mail.example"
+        self.world.admin.call("put_user", "client", email, email_verified=True)
+        return email
+
+    def sign_in(self, tab, email=None):
+        """Signs in by code. Returns the address."""
+        email = email or self.user()
+        before = len(self.world.mailbox.to(email, "code"))
+        tab.evaluate(f"client.requestCode({{ email: {json.dumps(email)} }}).then(made => {{ window.asked = made; }})")
+        code = self.world.mailbox.wait(email, before + 1, kind="code").code
+        user = tab.value(f"client.signInWithCode(asked, {json.dumps(code)})")
+        assert user["methods"] == ["otp"], user
+        return email
+
+    def close(self):
+        """Everything but the world."""
+        self.site.close()
+        self.proxy.close()
+        self.node.stop()
+
+
+@pytest.fixture(scope="module")
+def served(browser_world):
+    """The realm."""
+    made = Served(browser_world)
+    yield made
+    made.close()
+
+
+@contextlib.contextmanager
+def profile(name):
+    """A browser of its own."""
+    if CHROMIUM is None:
+        report.say("browser tests skipped: chromium is not installed (apt-get install chromium)")
+        pytest.skip("chromium is not installed")
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    with Browser(OUTPUT / f"{name}.log") as browser:
+        yield browser
+
+
+@pytest.fixture(name="browser")
+def one_browser(request):
+    """A browser of one test's own."""
+    with profile(request.node.name) as browser:
+        yield browser
+
+
+def test_what_a_sign_in_keeps_is_in_indexeddb_alone_beside_a_key_that_cannot_be_read(served, browser):
+    """No other storage, no cookie; what tabs tell each other is one word; a reload is signed in."""
+    tab = ClientTab(browser).visit(served.site)
+    assert tab.evaluate("client.state") == {"signedIn": False, "reason": "never"}
+    served.sign_in(tab)
+    state = tab.evaluate("client.state")
+    assert state["signedIn"] and state["persistent"] and state["bound"], state
+    assert tab.evaluate("[localStorage.length, sessionStorage.length, document.cookie]") == [0, 0, ""]
+    [document] = tab.stored().values()
+    assert document["session"]["refresh"].startswith("prt_") and "key" not in document, document
+    assert tab.value("client.account('GET', '/connect/sessions')")[0]["DPoP"] is True
+    assert set(tab.evaluate("told")) <= {"changed"}
+    secrets = [document["session"]["refresh"], document["session"]["idToken"], document["tokens"][0]["value"], "@mail.example"]
+    assert not any(secret in json.dumps(tab.evaluate("logged")) for secret in secrets)
+    tab.visit(served.site)
+    assert tab.evaluate("client.state.user.id") == state["user"]["id"]
+    assert tab.complaints() == []
+
+
+def test_a_tab_that_signs_in_or_out_shows_it_in_every_tab(served, browser):
+    """Within a second; the one that waits for a link hears that it is given up."""
+    one, other = (ClientTab(browser).visit(served.site) for _ in range(2))
+    email = served.user()
+    other.evaluate(f"""client.requestLink({{ email: {json.dumps(email)} }}).then(link => {{
+        window.waiting = outcome(client.wait(link)); window.asked = link; }})""")
+    served.sign_in(one)
+    other.wait("client.state.signedIn", timeout=1)
+    assert other.evaluate("waiting")["code"] == "cancelled"
+    one.value("client.signOut()")
+    other.wait("!client.state.signedIn", timeout=1)
+    assert other.evaluate("client.state.reason") == "byUser"
+    assert other.outcome("client.accessToken()")["code"] == "signed_out"
+
+
+def test_two_tabs_that_refresh_while_answers_are_lost_stay_signed_in(served, browser):
+    """Every third answer is lost after the server gave it. Nobody is signed out, and each gets a token that works."""
+    tabs = [ClientTab(browser).visit(served.site) for _ in range(2)]
+    served.sign_in(tabs[0])
+    tabs[1].wait("client.state.signedIn")
+    for turn in range(12):
+        tabs[0].expire()
+        served.proxy.drop(TOKEN, 1 if turn % 3 == 0 else 0)
+        for tab in tabs:
+            tab.evaluate("void (window.fetched = outcome(client.accessToken()))")
+        tokens = [tab.evaluate("fetched")["value"]["value"] for tab in tabs]
+        assert tokens[0] == tokens[1], "one refresh serves both"
+    assert all(tab.evaluate("client.state.signedIn") for tab in tabs)
+    assert tabs[0].value("client.account('GET', '/connect/account')")
+
+
+def test_eight_tabs_refresh_once(served, browser):
+    """The others find its token."""
+    tabs = [ClientTab(browser).visit(served.site) for _ in range(8)]
+    served.sign_in(tabs[0])
+    for tab in tabs:
+        tab.wait("client.state.signedIn")
+    tabs[0].expire()
+    before = len(served.proxy.calls(TOKEN))
+    for tab in tabs:
+        tab.evaluate("void (window.fetched = outcome(client.accessToken()))")
+    assert len({tab.evaluate("fetched")["value"]["value"] for tab in tabs}) == 1
+    assert served.proxy.calls(TOKEN)[before:] == [200]
+
+
+@pytest.mark.parametrize("without", [
+    "indexedDB.open = () => { throw new DOMException('refused', 'SecurityError'); }",
+    "IDBObjectStore.prototype.put = () => { throw new DOMException('refused', 'DataCloneError'); }",
+])
+def test_where_nothing_can_be_kept_the_session_lives_with_the_page(served, browser, without):
+    """As in a private window of some browsers."""
+    tab = ClientTab(browser)
+    tab.send("Page.addScriptToEvaluateOnNewDocument", {"source": without})
+    tab.visit(served.site)
+    served.sign_in(tab)
+    state = tab.evaluate("client.state")
+    assert state["persistent"] is False and state["bound"], state
+    assert tab.value("client.account('GET', '/connect/sessions')")
+    tab.visit(served.site)
+    assert tab.evaluate("client.state.signedIn") is False
+
+
+def test_without_webcrypto_tokens_are_not_bound_and_not_kept(served, browser):
+    """And an app that insists on bound ones hears it before any request."""
+    tab = ClientTab(browser)
+    tab.send("Page.addScriptToEvaluateOnNewDocument", {"source": "Object.defineProperty(crypto, 'subtle', { value: undefined })"})
+    tab.visit(served.site)
+    before = len(served.proxy.requests)
+    assert tab.evaluate("(() => { try { open_({ dpop: 'required' }); } catch (error) { return error.code; } })()") == "misuse"
+    assert len(served.proxy.requests) == before
+    served.sign_in(tab)
+    state = tab.evaluate("client.state")
+    assert (state["persistent"], state["bound"]) == (False, False), state
+
+
+def test_a_passkey_is_added_and_signs_in_by_button_and_by_autofill(served, browser):
+    """The button's dialog takes the place of the one that waits."""
+    tab = ClientTab(browser).visit(served.site)
+    assert tab.evaluate("passkeys.passkeySupport()") == {"available": True, "autofill": True}
+    served.sign_in(tab)
+    user = tab.evaluate("client.state.user.id")
+    assert tab.value("passkeys.addPasskey(client, { name: 'Laptop' })")["Id"]
+    assert tab.outcome("passkeys.addPasskey(client)")["code"] == "already_there"
+    tab.value("client.signOut()")
+    tab.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": tab.authenticator, "enabled": False})
+    tab.evaluate("void (window.waiting = outcome(passkeys.signInWithPasskey(client, { autofill: true })))")
+    until(lambda: served.proxy.calls("/connect/passkey/begin"), "no ceremony was begun")
+    tab.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": tab.authenticator, "enabled": True})
+    signed_in = tab.outcome("passkeys.signInWithPasskey(client)")
+    waited = tab.evaluate("waiting")
+    # The authenticator may have answered the one that waited before the button was pressed.
+    assert "value" in signed_in and (waited.get("code") == "cancelled" or "value" in waited), (signed_in, waited)
+    assert tab.evaluate("client.state.user.id") == user
+    tab.value("passkeys.signalPasskeys(client)")
+
+
+def test_the_pages_sign_in_and_the_address_keeps_nothing(served, browser):
+    """State, code and issuer are gone before anything is sent; a reload is no second answer."""
+    tab = ClientTab(browser).visit(served.site)
+    email = served.user()
+    assert tab.outcome("pages.signInOnPages(client, { returnTo: 'https://evil.example/' })")["code"] == "misuse"
+    tab.evaluate(f"void pages.signInOnPages(client, {{ returnTo: '/basket?id=1', loginHint: {json.dumps(email)} }})")
+    tab.wait(f"location.origin === {json.dumps(served.origin)} && document.readyState === 'complete'")
+    before = len(served.world.mailbox.to(email, "code"))
+    if tab.evaluate("document.querySelector('input[name=code]') === null"):
+        if tab.evaluate("document.querySelector('input[type=email], input[name=address]')?.value === ''"):
+            tab.type("input[type=email], input[name=address]", email)
+        tab.click("form button")
+    tab.wait("document.querySelector('input[name=code]') !== null")
+    code = served.world.mailbox.wait(email, before + 1, kind="code").code
+    tab.type("input[name=code]", code)
+    tab.click("form button")
+    tab.wait("window.client !== undefined && location.pathname === '/signed-in'")
+    assert "code=" in tab.evaluate("location.search")
+    tab.evaluate("void (window.finished = outcome(pages.finishSignIn(client)))")
+    assert tab.evaluate("location.search") == ""
+    finished = tab.evaluate("finished")
+    assert finished["value"]["returnTo"] == f"{served.site.origin}/basket?id=1", finished
+    assert tab.evaluate("client.state.signedIn")
+    assert tab.value("pages.finishSignIn(client)") is None
+    foreign = f"{served.site.origin}/signed-in?code=x&state=y&iss={served.origin}"
+    assert tab.outcome(f"pages.finishSignIn(client, {json.dumps(foreign)})")["code"] == "foreign_redirect"
+
+
+def test_what_a_fetch_may_not_do_is_refused_before_it_is_sent(served, browser):
+    """A mode that drops the token, a body that cannot be sent twice, a token of another's."""
+    tab = ClientTab(browser).visit(served.site)
+    served.sign_in(tab)
+    before = len(served.proxy.requests)
+    for request in ("{ mode: 'no-cors' }", "{ method: 'POST', body: new ReadableStream() }", "{ headers: { Authorization: 'x' } }"):
+        assert tab.outcome(f"client.fetch(settings.origin + '/connect/account', {request})")["code"] == "misuse", request
+    assert tab.outcome("client.fetch('http://api.example/')")["code"] == "misuse"
+    assert len(served.proxy.requests) == before
+    assert tab.evaluate("client.fetch(settings.origin + '/connect/account', {}, 'account').then(answer => answer.status)") == 200
+
+
+def test_the_key_of_the_session_is_that_of_the_trusted_device(served, browser):
+    """One key of a browser for one server, whichever module asks first."""
+    tab = ClientTab(browser).visit(served.site)
+    served.sign_in(tab)
+    count = tab.evaluate("""new Promise(resolve => {
+        const opening = indexedDB.open("postern");
+        opening.onsuccess = () => { opening.result.transaction("keys").objectStore("keys").count().onsuccess = ({ target }) => resolve(target.result); };
+    })""")
+    assert count == 1
+
+
+# -- Node -------------------------------------------------------------------------------------------
+
+
+def node(*arguments):
+    """Runs a script of Tests/JavaScript."""
+    if shutil.which("node") is None:
+        report.say("tests of the client modules in Node skipped: node is not installed (apt-get install nodejs)")
+        pytest.skip("node is not installed")
+    return subprocess.run(["node", *arguments], cwd=SCRIPTS, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_client_does_what_the_vectors_say():
+    """docs/vectors, in virtual time."""
+    run = node("vectors.mjs")
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_client_runs_where_only_ecmascript_fetch_and_timers_are():
+    """A bare context: no crypto, IndexedDB, TextEncoder, URL, btoa."""
+    run = node("--experimental-vm-modules", "--no-warnings", "bare.mjs")
+    assert run.returncode == 0, run.stdout + run.stderr
