@@ -22,15 +22,14 @@ const request = ({ challenge, user, allowCredentials, excludeCredentials, ...opt
 });
 
 /** What the server takes, of the credential that the browser gives. */
-const answer = ({ id, rawId, type, response, authenticatorAttachment, ...credential }) => {
+const answer = credential => {
+  const { id, rawId, type, response, authenticatorAttachment } = credential;
   const parts = ["clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"];
+  const bytes = parts.filter(name => response[name]).map(name => [name, base64url(response[name])]);
   return {
     id, rawId: base64url(rawId), type, authenticatorAttachment: authenticatorAttachment ?? undefined,
     clientExtensionResults: credential.getClientExtensionResults(),
-    response: {
-      ...Object.fromEntries(parts.filter(name => response[name]).map(name => [name, base64url(response[name])])),
-      transports: response.getTransports?.(),
-    },
+    response: { ...Object.fromEntries(bytes), transports: response.getTransports?.() },
   };
 };
 
