@@ -3,8 +3,11 @@
 import { PosternError, bytesOf } from "./core.js";
 
 // Descriptions may change but for these two, which are a part of the interface.
-const FACTOR_MISSING = "Two-factor authentication is required; supply totp_code.";
-const FACTOR_WRONG = "The two-factor code is invalid.";
+const FACTOR = {
+  "Two-factor authentication is required; supply totp_code.": "second_factor_needed",
+  "The two-factor code is invalid.": "second_factor_wrong",
+};
+const OWN = { access_denied: "denied", expired_token: "expired", address_proof_required: "address_proof_needed" };
 
 const TEXTS = {
   wrong_code: "The code is wrong or over.", expired: "The request is over.", denied: "The person refused.",
@@ -71,16 +74,18 @@ export const refusal = (answer, grant) => {
   const { status, ok, json = {}, retryAfter } = answer;
   const { error, title, Message } = json;
   const text = json.error_description ?? json.message ?? json.detail;
-  if (status === 429) return failure("rate_limited", { retryAfter: retryAfter ?? json.retryAfterSeconds ?? 60 }, status);
+  if (status === 429) {
+    return failure("rate_limited", { retryAfter: retryAfter ?? json.retryAfterSeconds ?? 60 }, status);
+  }
   if (ok || status === 408 || status >= 500) return failure("unavailable", { retryAfter }, status);
   const asked = error === "insufficient_user_authentication" && stepUpChallenge(answer);
   if (asked) return failure("step_up_needed", asked, status);
   if (status === 400) {
     if (error === "invalid_grant") {
-      const code = text === FACTOR_MISSING ? "second_factor_needed" : text === FACTOR_WRONG ? "second_factor_wrong" : grant;
+      const code = FACTOR[text] ?? grant;
       if (code) return failure(code, code === "signed_out" ? { reason: "ended" } : json, status);
     }
-    const code = { access_denied: "denied", expired_token: "expired", address_proof_required: "address_proof_needed" }[error];
+    const code = OWN[error];
     if (code) return failure(code, json, status);
     const [, name] = /^(Firstname|Lastname) is required\.$/.exec(error) ?? [];
     if (name || error === "registration_incomplete") {
@@ -97,7 +102,8 @@ export const claimsOf = jwt => {
   try {
     const [, payload, ...more] = jwt.split(".");
     const claims = JSON.parse(decodeURIComponent(hex(bytesOf(payload)).replace(/../g, "%$&")));
-    return more.length === 1 && claims.iss && claims.sub && claims.sid && (claims.auth_time ?? claims.iat) ? claims : undefined;
+    const { iss, sub, sid, auth_time: signedIn, iat } = claims;
+    return more.length === 1 && iss && sub && sid && (signedIn ?? iat) ? claims : undefined;
   } catch {
     return undefined;
   }
@@ -114,11 +120,13 @@ export const tokensOf = ({ ok, json = {} }) => {
   const { access_token: value, expires_in: life, id_token: idToken, refresh_token: refresh, scope = "" } = json;
   const type = { bearer: "Bearer", dpop: "DPoP" }[String(json.token_type).toLowerCase()];
   const claims = idToken === undefined ? undefined : claimsOf(idToken);
-  if (!ok || !/^[!-~]+$/.test(value) || !type || !(life > 0 && life <= 366 * 86_400) || (idToken && !claims)) return undefined;
+  const isToken = /^[!-~]+$/.test(value), lives = life > 0 && life <= 366 * 86_400;
+  if (!ok || !isToken || !type || !lives || (idToken && !claims)) return undefined;
   return { value, type, scope, refresh, idToken, claims, issued: Date.now(), expires: Date.now() + 1000 * life };
 };
 
-export const isSecure = (scheme, host) => scheme === "https" || /^(.+\.)?localhost$|^127\.0\.0\.1$|^\[::1\]$/.test(host);
+const isSecure = (scheme, host) =>
+  scheme === "https" || /^(.+\.)?localhost$|^127\.0\.0\.1$|^\[::1\]$/.test(host);
 /** Scheme, host and port of a URL. */
 export const originOf = url => {
   const [, scheme, host, port] = /^(https?):\/\/([\w.-]+|\[[\da-f:.]+\])(?::(\d+))?(?=[/?#]|$)/i.exec(url) ?? [];

@@ -3,10 +3,11 @@
 //
 //     import { Postern } from "https://auth.example.com/sdk/v1/client.js";
 
-import { PosternError, base64url, inside, moment, nonceOf, pause, proof, since, utf8 } from "./core.js";
+import { PosternError, base64url, inside, moment, nonceOf, pause, proof, since, sure, utf8 } from "./core.js";
 import {
   claimsOf, errorOf, failure, hex, misuse, originOf, refusal, signedOut, span, stepUpChallenge, unavailable,
 } from "./answers.js";
+import { tell } from "./keeper.js";
 import { Session } from "./session.js";
 
 export { PosternError, stepUpChallenge };
@@ -17,8 +18,9 @@ const factorOf = ({ totpCode, recoveryCode } = {}) =>
   totpCode ? [["totp_code", totpCode]] : recoveryCode ? [["recovery_code", recoveryCode]] : [];
 
 /** As the app sees a request: no handle. */
-const shown = ({ id, kind, address, expires: expiresAt, resend: resendAt, sendsLeft, matchNumber, pages = {} }) =>
-  ({ kind: kind === "registration" ? "code" : kind, id, address, expiresAt, resendAt, sendsLeft, matchNumber, ...pages });
+const shown = ({ id, kind, address, expires: expiresAt, resend: resendAt, sendsLeft, matchNumber, pages = {} }) => ({
+  kind: kind === "registration" ? "code" : kind, id, address, expiresAt, resendAt, sendsLeft, matchNumber, ...pages,
+});
 
 /** What the modules of a client share: the session, and the ways to sign in. */
 class Machine extends Session {
@@ -52,8 +54,12 @@ class Machine extends Session {
   }
 
   async forget({ id }) {
-    await this.edit(document => { document.pending = document.pending.filter(one => one.id !== id); });
+    await this.#drop(id);
     this.endPoll(id, failure("cancelled"));
+  }
+
+  #drop(id) {
+    return this.edit(document => { document.pending = document.pending.filter(one => one.id !== id); });
   }
 
   /** Asks for a message with a code or a link. */
@@ -88,25 +94,26 @@ class Machine extends Session {
     }[kind] ?? "/api/account/native/otp/request";
     let answer, Challenge;
     for (;;) {
-      const call = { path, proof: "session", body: () => ({ ...members, ClientId: this.clientId, IdTokenHint, Challenge }) };
-      answer = await this.outcome(call);
+      const body = { ...members, ClientId: this.clientId, IdTokenHint, Challenge };
+      answer = await this.outcome({ path, proof: "session", body: () => body });
       if (answer.ok) break;
       if (answer.lost) throw unavailable(answer.retryAfter);
       const work = !Challenge && answer.status === 400 && answer.json?.error === "challenge_required";
       Challenge = work && await this.#solve(answer.json.Challenge);
       if (!Challenge) throw refusal(answer);
     }
-    const { AuthSession: handle, ExpiresIn: life, ResendAfter, SendsLeft: sendsLeft, Interval: interval, MatchNumber: matchNumber }
-      = answer.json ?? {};
-    const { AuthSession, ...asked } = members;
-    if (!handle || span(life) === undefined || span(ResendAfter) === undefined) throw unavailable();
-    return { asked, handle, life, resend: Date.now() + span(ResendAfter), sendsLeft, interval, matchNumber };
+    const { AuthSession: handle, ExpiresIn: life, ResendAfter, ...more } = answer.json ?? {};
+    const { SendsLeft: sendsLeft, Interval: interval, MatchNumber: matchNumber } = more;
+    const { AuthSession, ...asked } = members, wait = span(ResendAfter);
+    if (!handle || span(life) === undefined || wait === undefined) throw unavailable();
+    return { asked, handle, life, resend: Date.now() + wait, sendsLeft, interval, matchNumber };
   }
 
   /** Work that the server asks of strangers: the number whose SHA-256, behind a salt, is given (ALTCHA, version 1). */
   async #solve({ algorithm, challenge, salt, signature, maxnumber } = {}) {
     const { sha256 } = this.server.tools;
-    if (!this.hasDigest || algorithm !== "SHA-256" || !(maxnumber <= 5_000_000) || !(salt?.length <= 1024)) return undefined;
+    const isOurs = algorithm === "SHA-256" && maxnumber <= 5_000_000 && salt?.length <= 1024;
+    if (!this.hasDigest || !isOurs) return undefined;
     for (let from = 0; from <= maxnumber; from += 500) {
       const tried = await Promise.all(Array.from({ length: 500 }, (_, at) => sha256(utf8(`${salt}${from + at}`))));
       const found = tried.findIndex(hash => hex(hash) === challenge);
@@ -139,17 +146,46 @@ class Machine extends Session {
     return { subject: claimsOf(session.idToken).sub, form: levels.length ? [["acr_values", levels.join(" ")]] : [] };
   }
 
+  async stepUpWithCode(challenge, request, code, factor) {
+    return this.signInWithCode(request, code, factor, await this.demand(challenge));
+  }
+
+  async appInfo() { return (await this.accepted({ method: "GET", path: "/api/app-info" })).json; }
+
+  async requestApproval(hint) {
+    const { auth_req_id: handle, expires_in: life, interval, match_number: matchNumber }
+      = await this.post("/connect/bc-authorize", [["scope", this.scope], ["login_hint", hint]]);
+    return this.begin("approval", handle, life, { interval, matchNumber });
+  }
+
+  async requestDeviceSignIn() {
+    const { device_code: handle, expires_in: life, interval, ...more }
+      = await this.post("/connect/device_authorization", [["scope", this.scope]]);
+    const pages = {
+      userCode: more.user_code, verificationUrl: more.verification_uri,
+      completeVerificationUrl: more.verification_uri_complete,
+    };
+    return this.begin("device", handle, life, { interval, pages });
+  }
+
+  async beginProvider(provider) {
+    const { auth_session: handle, nonce, expires_in: life }
+      = await this.post("/connect/federated/begin", [["provider", provider]]);
+    const { id, expiresAt } = await this.begin("provider", handle, life);
+    return { id, provider, nonce, expiresAt };
+  }
+
   async signInAsTrustedDevice(factor) {
     if (!this.hasKey) throw misuse("a trusted device needs WebCrypto");
     // The nonce of such a proof signs in once, so this is sent once.
-    return this.establish(await this.token(
-      [["grant_type", "urn:postern:device"], ["scope", this.scope], ...factorOf(factor)], { proof: "device", spends: true }));
+    const form = [["grant_type", "urn:postern:device"], ["scope", this.scope], ...factorOf(factor)];
+    return this.establish(await this.token(form, { proof: "device", spends: true }));
   }
 
   async signInWithProvider(request, { identityToken, authorizationCode, firstName, lastName }, factor) {
     const found = await this.pendingOf(request, "provider");
     if (!found) throw misuse("the request is over: begin with beginProvider");
-    const optional = Object.entries({ authorization_code: authorizationCode, first_name: firstName, last_name: lastName });
+    const optional = [["authorization_code", authorizationCode], ["first_name", firstName], ["last_name", lastName]];
     const tokens = await this.token([
       ["grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"], ["subject_token", identityToken],
       ["subject_token_type", "urn:ietf:params:oauth:token-type:id_token"], ["auth_session", found.handle],
@@ -184,7 +220,8 @@ class Machine extends Session {
   endPoll(id, outcome) {
     const poll = this.#polls.get(id);
     poll?.stop?.abort();
-    for (const { resolve, reject } of poll?.waiting ?? []) (outcome instanceof PosternError ? reject : resolve)(outcome);
+    const isError = outcome instanceof PosternError;
+    for (const { resolve, reject } of poll?.waiting ?? []) (isError ? reject : resolve)(outcome);
     poll?.waiting.clear();
   }
 
@@ -228,21 +265,19 @@ class Machine extends Session {
       // What was confirmed in its last moment can be polled for a minute more.
       const goesOn = found && Date.now() + 1000 * least < found.expires + 60_000;
       if (["unavailable", "rate_limited"].includes(code) && goesOn) return { least };
-      if (["denied", "expired"].includes(code) && !signal.aborted) {
-        await this.edit(document => { document.pending = document.pending.filter(one => one.id !== id); }).catch(() => {});
-      }
+      if (["denied", "expired"].includes(code) && !signal.aborted) await this.#drop(id).catch(() => {});
       return { outcome: error };
     }
   }
 
   // -- Requests to APIs
 
-  /** Sends a request with an access token. It is repeated after a nonce, or with a fresh token, never for a lost answer. */
+  /** Sends a request with an access token; once more after a nonce or with a fresh token, never for a lost answer. */
   async fetch(input, init = {}, audience) {
     const headers = new Headers(init.headers);
     const { href: url } = globalThis.location ? new URL(input, location.href) : { href: String(input) };
     const origin = originOf(url);
-    if (!origin || /^\w+:\/\/[^/?#]*@/.test(url)) throw misuse("an access token needs https, and no password in the URL");
+    if (!origin) throw misuse("an access token needs https, and no password in the URL");
     if (headers.has("Authorization")) throw misuse("the request has Authorization already");
     if (init.mode === "no-cors") throw misuse("mode no-cors drops Authorization");
     if (init.body?.getReader) throw misuse("a stream cannot be sent twice");
@@ -280,11 +315,12 @@ class Machine extends Session {
 /** One client of one realm or App. Make one, and keep it. */
 export class Postern {
   #machine;
+  #run = sure(work => work(this.#machine));
 
   constructor(options) {
     this.#machine = new Machine(options);
     inside.set(this, this.#machine);
-    this.ready = this.#machine.look().then(() => this.state);
+    this.ready = this.#run(machine => machine.look()).then(() => this.state);
     this.ready.catch(() => {});
   }
 
@@ -294,55 +330,32 @@ export class Postern {
     let leave = () => {}, isGone = false;
     const begin = () => {
       if (isGone) return;
-      listener(this.state);
+      tell(listener, this.state);
       leave = this.#machine.subscribe(listener);
     };
     this.ready.then(begin, begin);
     return () => { isGone = true; leave(); };
   }
 
-  async appInfo() { return (await this.#machine.accepted({ method: "GET", path: "/api/app-info" })).json; }
-  async requestCode(address, names) { return this.#machine.ask("code", address, names); }
-  async register(address, names) { return this.#machine.ask("registration", address, names); }
-  async requestLink(address, names) { return this.#machine.ask("link", address, names); }
-  async resend(request) { return this.#machine.resend(request); }
+  appInfo() { return this.#run(machine => machine.appInfo()); }
+  requestCode(address, names) { return this.#run(machine => machine.ask("code", address, names)); }
+  register(address, names) { return this.#run(machine => machine.ask("registration", address, names)); }
+  requestLink(address, names) { return this.#run(machine => machine.ask("link", address, names)); }
+  resend(request) { return this.#run(machine => machine.resend(request)); }
+  requestApproval(hint) { return this.#run(machine => machine.requestApproval(hint)); }
+  requestDeviceSignIn() { return this.#run(machine => machine.requestDeviceSignIn()); }
+  wait(pending, options) { return this.#run(machine => machine.wait(pending, options)); }
+  pending() { return this.#run(machine => machine.pending()); }
+  forget(request) { return this.#run(machine => machine.forget(request)); }
+  signInWithCode(...call) { return this.#run(machine => machine.signInWithCode(...call.slice(0, 3))); }
+  signInAsTrustedDevice(factor) { return this.#run(machine => machine.signInAsTrustedDevice(factor)); }
+  beginProvider(provider) { return this.#run(machine => machine.beginProvider(provider)); }
+  signInWithProvider(...call) { return this.#run(machine => machine.signInWithProvider(...call)); }
+  adopt(refreshToken, idToken) { return this.#run(machine => machine.adopt(refreshToken, idToken)); }
 
-  async requestApproval(hint) {
-    const machine = this.#machine;
-    const { auth_req_id: handle, expires_in: life, interval, match_number: matchNumber }
-      = await machine.post("/connect/bc-authorize", [["scope", machine.scope], ["login_hint", hint]]);
-    return machine.begin("approval", handle, life, { interval, matchNumber });
-  }
-
-  async requestDeviceSignIn() {
-    const machine = this.#machine;
-    const { device_code: handle, expires_in: life, interval, ...more }
-      = await machine.post("/connect/device_authorization", [["scope", machine.scope]]);
-    const { user_code: userCode, verification_uri: verificationUrl, verification_uri_complete: completeVerificationUrl } = more;
-    return machine.begin("device", handle, life, { interval, pages: { userCode, verificationUrl, completeVerificationUrl } });
-  }
-
-  async beginProvider(provider) {
-    const { auth_session: handle, nonce, expires_in: life }
-      = await this.#machine.post("/connect/federated/begin", [["provider", provider]]);
-    const { id, expiresAt } = await this.#machine.begin("provider", handle, life);
-    return { id, provider, nonce, expiresAt };
-  }
-
-  async wait(pending, options) { return this.#machine.wait(pending, options); }
-  async pending() { return this.#machine.pending(); }
-  async forget(request) { return this.#machine.forget(request); }
-  async signInWithCode(request, code, secondFactor) { return this.#machine.signInWithCode(request, code, secondFactor); }
-  async signInAsTrustedDevice(secondFactor) { return this.#machine.signInAsTrustedDevice(secondFactor); }
-  async signInWithProvider(...call) { return this.#machine.signInWithProvider(...call); }
-  async adopt(refreshToken, idToken) { return this.#machine.adopt(refreshToken, idToken); }
-
-  async stepUpWithCode(challenge, request, code, secondFactor) {
-    return this.#machine.signInWithCode(request, code, secondFactor, await this.#machine.demand(challenge));
-  }
-
-  async accessToken(audience) { return this.#machine.accessToken(audience); }
-  async fetch(input, init, audience) { return this.#machine.fetch(input, init, audience); }
-  async account(method, path, body) { return this.#machine.account(method, path, body); }
-  async signOut(scope) { return this.#machine.signOut(scope); }
+  stepUpWithCode(challenge, ...call) { return this.#run(machine => machine.stepUpWithCode(challenge, ...call)); }
+  accessToken(audience) { return this.#run(machine => machine.accessToken(audience)); }
+  fetch(input, init, audience) { return this.#run(machine => machine.fetch(input, init, audience)); }
+  account(method, path, body) { return this.#run(machine => machine.account(method, path, body)); }
+  signOut(scope) { return this.#run(machine => machine.signOut(scope)); }
 }

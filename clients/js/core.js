@@ -5,7 +5,7 @@
  * A call that failed. `code` is the server's `error` (or the title of its problem), or one that a module or method
  * names; `postern.js` has `network` (no answer), `origin_not_registered` (the server answers, but not to pages of this
  * origin) and `server_error` (an answer of another form).
- * `status` is the HTTP status, 0 without an answer; `details` has the members of the answer; `retryAfter` is in seconds.
+ * `status` is the HTTP status, 0 without an answer; `details` has the members of the answer, `retryAfter` seconds.
  */
 export class PosternError extends Error {
   constructor(code, message, status = 0, details = {}) {
@@ -47,8 +47,8 @@ export const bytesOf = text => {
 /** Percent-encoded as a member of a form or query. A half of a surrogate pair has no encoding. */
 export const escape = text => encodeURIComponent(String(text).replace(/[\ud800-\udfff]/gu, "\ufffd"));
 export const encodeForm = members => members.map(([name, value]) => `${escape(name)}=${escape(value)}`).join("&");
-export const utf8 = text =>
-  Uint8Array.from(escape(text).match(/%..|./g) ?? [], part => part[1] ? parseInt(part.slice(1), 16) : part.charCodeAt(0));
+export const utf8 = text => Uint8Array.from(
+  escape(text).match(/%..|./g) ?? [], part => part[1] ? parseInt(part.slice(1), 16) : part.charCodeAt(0));
 /** Digits as a person types them, as ASCII: of any script, with blanks, hyphens and marks that cannot be seen. */
 export const typedDigits = text => String(text ?? "")
   .replace(/[\p{White_Space}\p{Dash}\p{Default_Ignorable_Code_Point}]/gu, "")
@@ -254,9 +254,10 @@ export class Server {
    * `at`: seconds that the proof says. `spends`: the nonce of the proof is used once only.
    * - Resolves: `{ status, ok, headers, json, retryAfter, nonce }`, or `undefined` without an answer.
    */
-  async attempt(method, path, { token, scheme = "DPoP", key, proofKey = key, body, form, signal, nonce, at, spends } = {}) {
+  async attempt(method, path, options) {
+    const { token, scheme = "DPoP", key, proofKey = key, body, form, signal, at, spends } = options;
+    const { nonce = this.nonce() } = options;
     const url = this.origin + path;
-    nonce ??= this.nonce();
     const prove = () => proof(proofKey, this.tools, { method, url, token, nonce, at: at ?? Date.now() / 1000 });
     const headers = {};
     if (token) headers.Authorization = `${scheme} ${token}`;
@@ -287,7 +288,8 @@ export class Server {
     const proofKey = proves || body?.length ? await this.#deviceKey() : undefined;
     for (let first = true; ; first = false) {
       const nonce = this.nonce();
-      const answer = await this.attempt(method, path, { ...options, body, nonce, proofKey, key: proves ? proofKey : undefined });
+      const key = proves ? proofKey : undefined;
+      const answer = await this.attempt(method, path, { ...options, body, nonce, proofKey, key });
       if (!answer) throw await this.whyNot() ?? noAnswer();
       const { json = {}, retryAfter } = answer;
       if (retryAfter) json.retryAfter = retryAfter;
@@ -315,6 +317,15 @@ export class Server {
 
 /** Nothing came back. */
 export const noAnswer = () => new PosternError("network", "The server did not answer.");
+
+/** A function that rejects with a `PosternError` and nothing else. */
+export const sure = work => async (...call) => {
+  try {
+    return await work(...call);
+  } catch (error) {
+    throw error instanceof PosternError ? error : new PosternError("misuse", `not as declared: ${error?.name}`);
+  }
+};
 
 /** What `passkeys.js` and `pages.js` use of a `Postern`. */
 export const inside = new WeakMap();

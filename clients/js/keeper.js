@@ -35,6 +35,9 @@ const inMemory = () => {
   return ofTexts({ get: async name => texts.get(name) ?? null, set: async (name, text) => { texts.set(name, text); } });
 };
 
+/** Whatever the app does with it, the client goes on. */
+export const tell = (listener, news) => { if (listener) Promise.resolve(news).then(listener); };
+
 /** A client's document and key. */
 export class Keeper {
   #listeners = new Set();
@@ -53,13 +56,13 @@ export class Keeper {
     if (!platform.random && !crypto?.getRandomValues) throw misuse("platform.random is needed here");
     this.hasDigest = Boolean(platform.sha256 ?? crypto?.subtle);
     this.hasKey = platform.key ? this.hasDigest : Boolean(crypto?.subtle);
-    if (dpop === "required" && !this.hasKey) throw misuse("there is no WebCrypto: give platform.key and platform.sha256");
+    if (dpop === "required" && !this.hasKey) throw misuse("without WebCrypto: give platform.key and platform.sha256");
     Object.assign(this, options, { origin: originOf(origin), scope, dpop, platform });
     this.server = new Server(this.origin, platform);
     this.name = `postern:${this.origin}:${clientId}`;
   }
 
-  log(kind, details) { this.onLog?.({ kind, at: Date.now(), ...details }); }
+  log(kind, details) { tell(this.onLog, { kind, at: Date.now(), ...details }); }
 
   /** 256 random bits. */
   secret() { return base64url(this.server.tools.random(32)); }
@@ -113,7 +116,8 @@ export class Keeper {
             document = { ...document, ...JSON.parse(text) };
             const { v, tokens, pending, revoke, session } = document;
             if (v > 1) throw unavailable();
-            if (v !== 1 || ![tokens, pending, revoke].every(Array.isArray) || (session && !claimsOf(session.idToken))) throw 0;
+            const isWhole = v === 1 && [tokens, pending, revoke].every(Array.isArray);
+            if (!isWhole || (session && !claimsOf(session.idToken))) throw new TypeError();
           } catch (error) {
             if (error instanceof PosternError) throw error;
             document = { ...sample(), reason: "keyLost" };
@@ -155,7 +159,7 @@ export class Keeper {
     if (state.signedIn !== signedIn || state.user?.sessionId !== user?.sessionId) {
       this.log(state.signedIn ? "signed_in" : "signed_out", state.signedIn ? {} : { reason });
     }
-    for (const listener of this.#listeners) listener(state);
+    for (const listener of this.#listeners) tell(listener, state);
   }
 
   subscribe(listener) {
@@ -186,8 +190,8 @@ export class Keeper {
     if (!purpose || (purpose !== "device" && dpop === "off" && !session?.jkt)) return undefined;
     let key;
     if (platform.key) key = platform.key;
-    else if (platform.store && hasKey && (kept || !session?.jkt)) key = await this.#ownKey(kept ?? await this.#makeKey());
-    else if (hasKey && !platform.store) key = await browserKey(this.origin);
+    else if (platform.store) key = hasKey && (kept || !session?.jkt) ? await this.#ownKey(kept) : undefined;
+    else if (hasKey) key = await browserKey(this.origin);
     if (session?.jkt && (!key || session.jkt !== await this.thumbprint(key))) throw await this.#loseKey(document);
     return key;
   }
@@ -202,7 +206,8 @@ export class Keeper {
     return this.edit(document => document.key ??= { kty, crv, x, y, d });
   }
 
-  async #ownKey(jwk) {
+  async #ownKey(kept) {
+    const jwk = kept ?? await this.#makeKey();
     return signer(await globalThis.crypto.subtle.importKey("jwk", jwk, ECDSA, false, ["sign"]), jwk);
   }
 

@@ -2,7 +2,7 @@
 //
 //     import { finishSignIn, signInOnPages } from "https://auth.example.com/sdk/v1/pages.js";
 
-import { PosternError, digest, encodeForm, inside } from "./core.js";
+import { PosternError, digest, encodeForm, inside, sure } from "./core.js";
 
 const ANSWER = ["code", "state", "iss", "error", "error_description"];
 const LIFE = 60 * 60_000, MOST = 5;
@@ -24,7 +24,7 @@ const own = url => {
  * Leaves for the page of the server. `returnTo`: where `finishSignIn` says to go on, of this origin.
  * - Rejects: `misuse` for a client without `redirectUri`, or where nothing can be kept while the page is away.
  */
-export const signInOnPages = async (postern, options = {}) => {
+export const signInOnPages = sure(async (postern, options = {}) => {
   const client = inside.get(postern), { loginHint, prompt, maxAge, levels = [], locales = [] } = options;
   if (!client.redirectUri) throw misuse("give redirectUri, as it is registered for the client");
   const returnTo = own(options.returnTo);
@@ -42,14 +42,14 @@ export const signInOnPages = async (postern, options = {}) => {
     ...optional.filter(([, value]) => value || value === 0),
   ]);
   return leave(`${client.origin}/connect/authorize?${query}`);
-};
+});
 
 /**
  * Signs in with the answer in the address, and takes it out of there before anything is sent.
  * - Resolves: who signed in and where to go on; `null` for an address without an answer.
  * - Rejects: `denied`; `foreign_redirect` for an answer that this browser did not ask for; `invalid_response`.
  */
-export const finishSignIn = async (postern, url) => {
+export const finishSignIn = sure(async (postern, url) => {
   const client = inside.get(postern);
   if (url !== undefined && !/^https?:/i.test(url)) return null;
   const address = new URL(url ?? location.href), { searchParams } = address;
@@ -79,12 +79,12 @@ export const finishSignIn = async (postern, url) => {
     ["code_verifier", asked.verifier],
   ]);
   return { user: await client.establish(tokens, { nonce: asked.nonce }), returnTo: asked.returnTo };
-};
+});
 
 /** Signs out here and on the pages. `returnTo` must be registered for the client. */
-export const signOutOnPages = async (postern, { returnTo } = {}) => {
+export const signOutOnPages = sure(async (postern, { returnTo } = {}) => {
   const client = inside.get(postern), { hint } = await client.look();
   await client.signOut();
   const optional = [["id_token_hint", hint], ["post_logout_redirect_uri", returnTo]].filter(([, value]) => value);
   return leave(`${client.origin}/connect/logout?${encodeForm([["client_id", client.clientId], ...optional])}`);
-};
+});

@@ -2,7 +2,7 @@
 //
 //     import { signInWithPasskey } from "https://auth.example.com/sdk/v1/passkeys.js";
 
-import { PosternError, base64url, bytesOf, inside, pause } from "./core.js";
+import { PosternError, base64url, bytesOf, inside, pause, sure } from "./core.js";
 
 // A form that is filled in waits in the background, a button's dialog takes its place: one request at a time.
 let waiting;
@@ -36,7 +36,7 @@ const answer = credential => {
 /** Runs a dialog once the one before it has ended: to abort it takes time. */
 const dialog = async (client, method, options, { mediation, signal } = {}) => {
   const { passkeys } = client.platform;
-  if (!passkeys && !(await passkeySupport()).available) throw new PosternError("misuse", "there are no passkeys here: see passkeySupport");
+  if (!passkeys && !(await passkeySupport()).available) throw missing("passkeys");
   while (waiting) {
     waiting.stop.abort();
     await waiting.end;
@@ -45,8 +45,8 @@ const dialog = async (client, method, options, { mediation, signal } = {}) => {
   const stop = new AbortController(), abort = () => stop.abort();
   signal?.addEventListener("abort", abort);
   const own = waiting = { stop };
-  const ran = passkeys ? passkeys[method](options)
-    : navigator.credentials[method]({ publicKey: request(options), signal: stop.signal, ...(mediation && { mediation }) });
+  const call = { publicKey: request(options), signal: stop.signal, ...(mediation && { mediation }) };
+  const ran = passkeys ? passkeys[method](options) : navigator.credentials[method](call);
   own.end = Promise.resolve(ran).then(() => {}, () => {}).then(() => { if (waiting === own) waiting = undefined; });
   try {
     const credential = await ran;
@@ -54,7 +54,7 @@ const dialog = async (client, method, options, { mediation, signal } = {}) => {
     return passkeys ? credential : answer(credential);
   } catch (error) {
     if (error instanceof PosternError) throw error;
-    if (error?.name === "InvalidStateError") throw new PosternError("already_there", "A passkey of this account is there already.");
+    if (error?.name === "InvalidStateError") throw new PosternError("already_there", "There is one of this account.");
     if (["NotAllowedError", "AbortError"].includes(error?.name)) throw cancelled();
     // Nothing of its text, which may hold anything.
     throw new PosternError("dialog_failed", error?.name);
@@ -63,14 +63,15 @@ const dialog = async (client, method, options, { mediation, signal } = {}) => {
     await own.end;
   }
 };
+const missing = what => new PosternError("misuse", `there are no ${what} here: see passkeySupport`);
 const cancelled = () => new PosternError("cancelled", "It was given up.");
 
 const begin = (client, form = []) => client.post("/connect/passkey/begin", form, { proof: "session" });
 
 const finish = async (client, ceremony, credential, demand = {}) => {
   const tokens = await client.token([
-    ["grant_type", "urn:cocoar:passkey"], ["ceremony_id", ceremony.ceremonyId], ["assertion", JSON.stringify(credential)],
-    ["scope", client.scope], ...demand.form ?? [],
+    ["grant_type", "urn:cocoar:passkey"], ["ceremony_id", ceremony.ceremonyId],
+    ["assertion", JSON.stringify(credential)], ["scope", client.scope], ...demand.form ?? [],
   ], { repeats: client.dpop !== "off" && client.hasKey });
   return client.establish(tokens, demand);
 };
@@ -92,7 +93,7 @@ const byDialog = async (client, options, demand) => {
 /** Waits in the form's own list; a new ceremony begins before the old one ends, while the page is seen. */
 const byAutofill = async (client, { signal } = {}) => {
   if (!client.platform.passkeys && !(await passkeySupport()).autofill) {
-    throw new PosternError("misuse", "there is no autofill of passkeys here: see passkeySupport");
+    throw missing("passkeys in forms");
   }
   for (;;) {
     const ceremony = await begin(client), renewing = new AbortController();
@@ -100,12 +101,15 @@ const byAutofill = async (client, { signal } = {}) => {
     signal?.addEventListener("abort", abort);
     let isOver = false;
     const due = pause(Math.max(10_000, (ceremony.options.timeout ?? 300_000) - 30_000)).then(async () => {
-      while (!isOver && document.hidden) await new Promise(seen => document.addEventListener("visibilitychange", seen, { once: true }));
+      while (!isOver && globalThis.document?.hidden) {
+        await new Promise(seen => document.addEventListener("visibilitychange", seen, { once: true }));
+      }
       if (!isOver) renewing.isDue = true;
       renewing.abort();
     });
     try {
-      const credential = await dialog(client, "get", ceremony.options, { mediation: "conditional", signal: renewing.signal });
+      const options = { mediation: "conditional", signal: renewing.signal };
+      const credential = await dialog(client, "get", ceremony.options, options);
       return await finish(client, ceremony, credential);
     } catch (error) {
       if (error.code !== "cancelled" || !renewing.isDue || signal?.aborted) throw error;
@@ -117,27 +121,30 @@ const byAutofill = async (client, { signal } = {}) => {
   }
 };
 
-/** Signs in. `autofill`: waits until a passkey is picked in the form. - Rejects: `cancelled`; `misuse` without passkeys. */
-export const signInWithPasskey = async (postern, options = {}) =>
-  options.autofill ? byAutofill(inside.get(postern), options) : byDialog(inside.get(postern), options);
+/** Signs in. `autofill`: waits until a passkey is picked in the form. - Rejects: `cancelled`; `misuse` without any. */
+export const signInWithPasskey = sure(async (postern, options = {}) =>
+  options.autofill ? byAutofill(inside.get(postern), options) : byDialog(inside.get(postern), options));
 
 /** Signs the present user in again, as a server asked for (RFC 9470). */
-export const stepUpWithPasskey = async (postern, challenge) => {
+export const stepUpWithPasskey = sure(async (postern, challenge) => {
   const client = inside.get(postern);
   return byDialog(client, {}, await client.demand(challenge));
-};
+});
 
 /** Adds a passkey to the account. - Rejects: `step_up_needed` after ten minutes; `already_there`; `cancelled`. */
-export const addPasskey = async (postern, { name, signal } = {}) => {
+export const addPasskey = sure(async (postern, { name, signal } = {}) => {
   const client = inside.get(postern), path = "/connect/passkey/enroll";
   const { ceremonyId, options } = await client.account("POST", `${path}/begin`);
   const attestation = await dialog(client, "create", options, { signal });
   return client.account("POST", path, { ceremonyId, attestation, DisplayName: name }, { repeats: true });
-};
+});
 
 /** Tells the browser's password manager which passkeys still count, where it listens. */
-export const signalPasskeys = async postern => {
-  const { allAcceptedCredentials, currentUserDetails } = await inside.get(postern).account("GET", "/connect/passkey/signals");
-  await globalThis.PublicKeyCredential?.signalAllAcceptedCredentials?.(allAcceptedCredentials);
-  await globalThis.PublicKeyCredential?.signalCurrentUserDetails?.(currentUserDetails);
-};
+export const signalPasskeys = sure(async postern => {
+  const { PublicKeyCredential: browser } = globalThis;
+  const { allAcceptedCredentials = [], currentUserDetails = [] }
+    = await inside.get(postern).account("GET", "/connect/passkey/signals");
+  // A browser refuses those of other domains.
+  for (const one of allAcceptedCredentials) await browser?.signalAllAcceptedCredentials?.(one).catch(() => {});
+  for (const one of currentUserDetails) await browser?.signalCurrentUserDetails?.(one).catch(() => {});
+});

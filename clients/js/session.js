@@ -1,10 +1,12 @@
 // Postern's client: one session with its tokens, for all tabs.
 //
-// What the server did not decide changes nothing: a session ends here only when the user signs out, when the server says
-// that it is over, when it has run out without a refresh token, or when its key is gone.
+// What the server did not decide changes nothing: a session ends here only when the user signs out, when the server
+// says that it is over, when it has run out without a refresh token, or when its key is gone.
 
 import { PosternError, documents, forget, moment, pause, since } from "./core.js";
-import { claimsOf, errorOf, failure, misuse, refusal, signedOut, tokensOf, unavailable, userOf, words } from "./answers.js";
+import {
+  claimsOf, errorOf, failure, misuse, refusal, signedOut, tokensOf, unavailable, userOf, words,
+} from "./answers.js";
 import { REVOKE, TOKEN, Caller, pauses } from "./caller.js";
 import { endSession, inTurn, refreshes } from "./keeper.js";
 
@@ -53,7 +55,7 @@ export class Session extends Caller {
     return this.#flights.get(name);
   }
 
-  /** Refreshes of one store run one after another. A tab may be frozen while it holds the lock: after 5 s without it. */
+  /** Refreshes of one store run one after another. A tab may be frozen while it holds the lock: 5 s, then without. */
   #exclusively(body) {
     return inTurn(refreshes, this.platform.store ?? this.server, async () => {
       const { locks } = globalThis.navigator ?? {};
@@ -195,8 +197,8 @@ export class Session extends Caller {
     const id = (await this.look()).session?.id;
     for (let first = true; ; first = false) {
       const token = await this.accessToken("account");
-      const call = { method, path, token, proof: token.type === "DPoP" && "session", body: body && (() => body), ...more };
-      const answer = await this.outcome(call);
+      const proof = token.type === "DPoP" ? "session" : undefined;
+      const answer = await this.outcome({ method, path, token, proof, body: body && (() => body), ...more });
       if (answer.lost) throw unavailable(answer.retryAfter);
       if (answer.ok) {
         if (method === "DELETE" && [SESSIONS, ACCOUNT].includes(path)) await this.#ended(id, path === ACCOUNT);
