@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shutil
 import subprocess
 
@@ -277,6 +278,51 @@ def test_the_client_does_what_the_vectors_say():
     """docs/vectors, in virtual time."""
     run = node("vectors.mjs")
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_an_altered_vector_is_red_and_named(tmp_path):
+    """So the runner compares."""
+    for folder in ("clients/js", "docs/vectors", "Tests/JavaScript"):
+        shutil.copytree(REPOSITORY / folder, tmp_path / folder)
+    path = tmp_path / "docs/vectors/refresh.json"
+    vectors = json.loads(path.read_text())
+    case = next(case for case in vectors["cases"] if case["name"] == "59 of 900 s are left: refreshed")
+    next(step for step in case["steps"] if "token" in step)["token"] = "vector-access-99"
+    path.write_text(json.dumps(vectors))
+    run = node(tmp_path / "Tests/JavaScript/vectors.mjs", "59 of 900 s are left: refreshed")
+    assert run.returncode == 1 and "refresh.json: 59 of 900 s are left: refreshed: step" in run.stdout, run.stdout + run.stderr
+
+
+def test_what_is_declared_is_what_there_is():
+    """Names of the declarations and of the modules, and each member of the class."""
+    for name in ("client", "passkeys", "pages"):
+        declared = (REPOSITORY / f"clients/js/{name}.d.ts").read_text()
+        names = set(re.findall(r"^export (?:class|function|const) (\w+)", declared, re.M))
+        module = json.dumps((REPOSITORY / f"clients/js/{name}.js").as_uri())
+        run = node("--input-type=module", "-e", f"console.log(JSON.stringify(Object.keys(await import({module}))))")
+        assert run.returncode == 0 and set(json.loads(run.stdout)) == names, (name, run.stdout, run.stderr)
+    members = set(re.findall(r"^  (?:readonly )?(\w+)(?=[(<:])", declared_class(), re.M)) - {"constructor"}
+    source = (REPOSITORY / "clients/js/client.js").read_text().partition("export class Postern {")[2]
+    assert members == set(re.findall(r"^  (?:get )?(\w+)\(", source, re.M)) - {"constructor"} | {"ready"}
+
+
+def declared_class():
+    """The declaration of `Postern`."""
+    return (REPOSITORY / "clients/js/client.d.ts").read_text().partition("export class Postern {")[2].partition("\n}")[0]
+
+
+def test_the_declarations_hold_for_a_strict_program(tmp_path):
+    """TypeScript 4.8 and newer."""
+    if shutil.which("tsc") is None:
+        report.say("the declarations of the client modules were not compiled: tsc is not installed (apt-get install node-typescript)")
+        pytest.skip("tsc is not installed")
+    for path in (REPOSITORY / "clients/js").glob("*.d.ts"):
+        shutil.copy(path, tmp_path)
+    shutil.copy(SCRIPTS / "declared.ts", tmp_path)
+    run = subprocess.run(
+        ["tsc", "--noEmit", "--strict", "--target", "es2022", "--module", "es2022", "--moduleResolution", "node", "--lib", "es2022,dom",
+         "declared.ts"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 0, run.stdout
 
 
 def test_the_client_runs_where_only_ecmascript_fetch_and_timers_are():

@@ -16,8 +16,9 @@ const makes = async ({ keys }, { key, method, url, token, nonce, time: at, expec
   const [header, payload] = parts.map((part, index) => index < 2 && JSON.parse(Buffer.from(part, "base64url")));
   match(expect.header, header, "header");
   match({ ...expect.payload, jti: { $: "string" } }, payload, "payload");
-  const key2 = await crypto.subtle.importKey("jwk", keys[key].public, ECDSA, false, ["verify"]);
-  const isRight = await crypto.subtle.verify(ECDSA, key2, Buffer.from(parts[2], "base64url"), Buffer.from(parts.slice(0, 2).join(".")));
+  const open = await crypto.subtle.importKey("jwk", keys[key].public, ECDSA, false, ["verify"]);
+  const [signature, signed] = [Buffer.from(parts[2], "base64url"), Buffer.from(parts.slice(0, 2).join("."))];
+  const isRight = await crypto.subtle.verify(ECDSA, open, signature, signed);
   if (!isRight) throw new Error("the signature does not hold");
 };
 
@@ -26,7 +27,8 @@ const GRANTS = {
   refresh_token: "signed_out",
 };
 const CLASSES = {
-  unavailable: "retry", rate_limited: "retry_after", signed_out: "sign_in", step_up_needed: "step_up", names_needed: "names",
+  unavailable: "retry", rate_limited: "retry_after", signed_out: "sign_in", step_up_needed: "step_up",
+  names_needed: "names",
   second_factor_needed: "second_factor", second_factor_wrong: "second_factor", wrong_code: "again", denied: "again",
   expired: "again", authorization_pending: "retry", slow_down: "retry", resend_too_soon: "retry",
   unmet_authentication_requirements: "step_up",
@@ -34,10 +36,12 @@ const CLASSES = {
 
 const classifies = (_, { status, body, text, grant, class: name, endpoints, ends_session: ends }) => {
   // Pages are for browsers; `/v3` and `/api/v0` for backends and other clients.
-  if (status === 303 || body?.page || endpoints.some(path => path.startsWith("/v3") || path.includes("/api/v0"))) return;
+  const isForOthers = endpoints.some(path => path.startsWith("/v3") || path.includes("/api/v0"));
+  if (status === 303 || body?.page || isForOthers) return;
   const json = body && { ...body, ...(text && { [body.title ? "detail" : "error_description"]: text }) };
   const headers = new Headers(text?.startsWith("WWW-Authenticate: ") ? { "WWW-Authenticate": text.slice(18) } : {});
-  const answer = { status, ok: status < 300, json: json ?? undefined, headers, retryAfter: status === 429 ? 7 : undefined };
+  const retryAfter = status === 429 ? 7 : undefined;
+  const answer = { status, ok: status < 300, json: json ?? undefined, headers, retryAfter };
   const { code } = refusal(answer, GRANTS[grant]), is = CLASSES[code];
   const fits = is ? is === name || (name === "fix" && status === 503) : ["again", "fix", "retry"].includes(name);
   if (!fits) throw new Error(`${code} is not ${name}`);
@@ -49,7 +53,8 @@ const reads = async ({ client }, { url, is }) => {
   const requests = [];
   const fetch = async (target, init = {}) => {
     requests.push(init.body ?? target);
-    return target.includes("/.well-known/") ? Response.json({ issuer: client.issuer }) : Response.json({ error: "invalid_grant" }, { status: 400 });
+    return target.includes("/.well-known/") ? Response.json({ issuer: client.issuer })
+      : Response.json({ error: "invalid_grant" }, { status: 400 });
   };
   const pages = JSON.stringify([{ state: client.state, nonce: "n", verifier: "v", at: Date.now() }]);
   const postern = new Postern({
@@ -72,7 +77,7 @@ const asks = (_, { "WWW-Authenticate": fields, "DPoP-Nonce": nonces, is }) => {
   match(is.scheme?.toLowerCase() ?? null, scheme ?? null, "scheme");
   match(is.error, error ?? null, "error");
   const challenge = stepUpChallenge({ status: 401, headers });
-  if (challenge) match({ levels: is.levels, age: is.age }, { levels: challenge.levels, age: challenge.maxAge ?? null }, "challenge");
+  if (challenge) match([is.levels, is.age], [challenge.levels, challenge.maxAge ?? null], "challenge");
   else if (is.error === "insufficient_user_authentication") throw new Error("it is a step-up");
 };
 
@@ -94,7 +99,7 @@ for (const [name, run] of Object.entries(RUNS)) {
       ran++;
     } catch (error) {
       red++;
-      console.log(`${name}.json: ${vector.name}: ${error.stack?.includes("vectors.mjs") && !error.message ? error.stack : error.message}`);
+      console.log(`${name}.json: ${vector.name}: ${error.message}`);
     }
   }
   console.log(`${name}.json: ${ran} green${left ? `, ${left} of what the interface does not offer` : ""}`);
