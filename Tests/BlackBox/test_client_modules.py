@@ -38,7 +38,9 @@ class Served:
             call("set_code_policy", "client", resend_cooldown="0"),
             call("put_client", "client", "web-app"),
             call("grant_permission", "client", "web-app", variadic=[
-                "gt:urn:cocoar:otp", "gt:urn:cocoar:magic", "gt:urn:cocoar:passkey", "gt:refresh_token", "gt:authorization_code"]),
+                "gt:urn:cocoar:otp", "gt:urn:cocoar:magic", "gt:urn:cocoar:passkey", "gt:refresh_token", "gt:authorization_code",
+                "gt:urn:postern:device"]),
+            call("set_approvals", "client", True, public_clients=True, probation="0"),
             call("put_web_origin", "client", "web-app", self.site.origin),
             call("put_redirect_uri", "client", "web-app", f"{self.site.origin}/signed-in"),
         )
@@ -253,14 +255,67 @@ def test_what_a_fetch_may_not_do_is_refused_before_it_is_sent(served, browser):
 
 
 def test_the_key_of_the_session_is_that_of_the_trusted_device(served, browser):
-    """One key of a browser for one server, whichever module asks first."""
+    """One key of a browser for one server, whichever module asks first: a token of the session adds the device."""
     tab = ClientTab(browser).visit(served.site)
     served.sign_in(tab)
-    count = tab.evaluate("""new Promise(resolve => {
+    user = tab.evaluate("client.state.user.id")
+    added = tab.evaluate("""Promise.all([import(settings.origin + "/sdk/v1/postern.js"), client.accessToken("account")]).then(
+        ([{ TrustedDevice }, { value, type }]) => outcome(new TrustedDevice({ clientId: "web-app" }).enroll(
+            { access_token: value, token_type: type }, { displayName: "Laptop" })))""")
+    assert added["value"]["Id"], added
+    tab.value("client.signOut()")
+    assert tab.value("client.signInAsTrustedDevice()")["id"] == user
+    tab.value("client.signOut('forgettingThisDevice')")
+    assert tab.outcome("client.signInAsTrustedDevice()")["code"] == "invalid_grant"
+
+
+def test_a_page_with_the_former_database_gives_way_and_its_key_stays(served, browser):
+    """Version 1 had keys and transactions alone; its pages close it when they are asked to."""
+    former = ClientTab(browser)
+    former.open(served.site.origin + "/empty")
+    kept = former.evaluate("""new Promise(resolve => {
+        const opening = indexedDB.open("postern", 1);
+        opening.onupgradeneeded = () => ["keys", "transactions"].forEach(name => opening.result.createObjectStore(name));
+        opening.onsuccess = async () => {
+            opening.result.onversionchange = () => opening.result.close();
+            const pair = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign"]);
+            const transaction = opening.result.transaction("keys", "readwrite");
+            transaction.objectStore("keys").put(pair, %s);
+            transaction.oncomplete = async () => resolve((await crypto.subtle.exportKey("jwk", pair.publicKey)).x);
+        };
+    })""" % json.dumps(served.origin))
+    tab = ClientTab(browser).visit(served.site)
+    served.sign_in(tab)
+    assert tab.evaluate("client.state.persistent")
+    x = tab.evaluate("""new Promise(resolve => {
         const opening = indexedDB.open("postern");
-        opening.onsuccess = () => { opening.result.transaction("keys").objectStore("keys").count().onsuccess = ({ target }) => resolve(target.result); };
+        opening.onsuccess = () => {
+            opening.result.transaction("keys").objectStore("keys").get(settings.origin).onsuccess = async ({ target }) => {
+                opening.result.close();
+                resolve((await crypto.subtle.exportKey("jwk", target.result.publicKey)).x);
+            };
+        };
     })""")
-    assert count == 1
+    assert x == kept
+
+
+def test_a_worker_signs_in_and_shares_the_session_of_the_page(served, browser):
+    """It has no document."""
+    tab = ClientTab(browser).visit(served.site)
+    tab.evaluate("""void Object.assign(window, (() => {
+        const policy = trustedTypes.createPolicy("worker", { createScriptURL: url => url });
+        const worker = new Worker(policy.createScriptURL("/worker.js"), { type: "module" });
+        const next = () => new Promise(resolve => { worker.onmessage = ({ data }) => resolve(data); });
+        return { begun: next(), ask: (...call) => { const answer = next(); worker.postMessage(call); return answer; } };
+    })())""")
+    assert tab.evaluate("begun")["value"]["signedIn"] is False
+    email = served.user()
+    made = tab.evaluate(f"ask('requestCode', {{ email: {json.dumps(email)} }})")
+    code = served.world.mailbox.wait(email, 1, kind="code").code
+    done = tab.evaluate(f"ask('signInWithCode', {json.dumps(made['value'])}, {json.dumps(code)})")
+    assert done["value"]["methods"] == ["otp"] and done["document"] == "undefined", done
+    tab.wait("client.state.signedIn", timeout=1)
+    assert tab.value("client.account('GET', '/connect/account')")
 
 
 # -- Node -------------------------------------------------------------------------------------------

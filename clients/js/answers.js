@@ -1,6 +1,32 @@
 // Postern's client: what answers of a server say, and the errors that they stand for.
 
-import { PosternError, bytesOf } from "./core.js";
+import { LETTERS, PosternError } from "./core.js";
+
+/** What `passkeys.js` and `pages.js` use of a `Postern`. */
+export const inside = new WeakMap();
+
+/** A function that rejects with a `PosternError` and nothing else. */
+export const sure = work => async (...call) => {
+  try {
+    return await work(...call);
+  } catch (error) {
+    throw error instanceof PosternError ? error : new PosternError("misuse", `not as declared: ${error?.name}`);
+  }
+};
+
+/** The bytes of base64url; `undefined` for what is none. */
+export const bytesOf = text => {
+  const bytes = [];
+  let bits = 0, count = 0;
+  for (const letter of text) {
+    const value = LETTERS.indexOf(letter);
+    if (value < 0) return undefined;
+    bits = (bits << 6 | value) & 0xffff;
+    count += 6;
+    if (count >= 8) bytes.push(bits >> (count -= 8) & 255);
+  }
+  return Uint8Array.from(bytes);
+};
 
 // Descriptions may change but for these two, which are a part of the interface.
 const FACTOR = {

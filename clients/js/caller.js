@@ -45,8 +45,9 @@ export class Caller extends Keeper {
         if (error instanceof PosternError) throw error;
         throw signal?.aborted ? failure("cancelled") : unavailable();
       }
-      this.log("request", {
-        method, path: path.replace(/\?.*/s, ""), status: answer?.status ?? 0, ms: Math.round(since(sent)) });
+      // Without query, and without the code that a device shows.
+      const shown = path.replace(/\?.*/s, "").replace(/^(\/connect\/device\/).*/s, "$1…");
+      this.log("request", { method, path: shown, status: answer?.status ?? 0, ms: Math.round(since(sent)) });
       if (answer && path !== REVOKE) this.answered(document);
       const error = [400, 401].includes(answer?.status) && call.proof && errorOf(answer);
       if (error === "use_dpop_nonce") {

@@ -3,9 +3,10 @@
 //
 //     import { Postern } from "https://auth.example.com/sdk/v1/client.js";
 
-import { PosternError, base64url, inside, moment, nonceOf, pause, proof, since, sure, utf8 } from "./core.js";
+import { PosternError, base64url, moment, nonceOf, pause, proof, since, utf8 } from "./core.js";
 import {
-  claimsOf, errorOf, failure, hex, misuse, originOf, refusal, signedOut, span, stepUpChallenge, unavailable,
+  claimsOf, errorOf, failure, hex, inside, misuse, originOf, refusal, signedOut, span, stepUpChallenge, sure,
+  unavailable,
 } from "./answers.js";
 import { tell } from "./keeper.js";
 import { Session } from "./session.js";

@@ -17,7 +17,7 @@ export class PosternError extends Error {
 
 // -- Texts and bytes, for places without btoa, TextEncoder or URLSearchParams, too
 
-const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+export const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 export const base64url = bytes => {
   const all = new Uint8Array(bytes);
@@ -28,20 +28,6 @@ export const base64url = bytes => {
     for (let place = 0; place < letters; place++) text += LETTERS[bits >> 18 - 6 * place & 63];
   }
   return text;
-};
-
-/** The bytes of base64url; `undefined` for what is none. */
-export const bytesOf = text => {
-  const bytes = [];
-  let bits = 0, count = 0;
-  for (const letter of text) {
-    const value = LETTERS.indexOf(letter);
-    if (value < 0) return undefined;
-    bits = (bits << 6 | value) & 0xffff;
-    count += 6;
-    if (count >= 8) bytes.push(bits >> (count -= 8) & 255);
-  }
-  return Uint8Array.from(bytes);
 };
 
 /** Percent-encoded as a member of a form or query. A half of a surrogate pair has no encoding. */
@@ -85,6 +71,8 @@ const database = () => opened ??= new Promise((resolve, reject) => {
   request.onsuccess = () => {
     // A newer version of this file may bring another database.
     request.result.onversionchange = () => { request.result.close(); opened = undefined; };
+    // The person deleted the site's data.
+    request.result.onclose = () => { opened = undefined; };
     resolve(request.result);
   };
   request.onerror = reject;
@@ -93,7 +81,7 @@ const database = () => opened ??= new Promise((resolve, reject) => {
 });
 
 /** Runs `body(store)` in one transaction. - Resolves: when that is over. - Rejects: when it changed nothing. */
-const transact = async (name, body) => {
+export const transact = async (name, body) => {
   const transaction = (await database()).transaction(name, "readwrite");
   await new Promise((resolve, reject) => {
     transaction.oncomplete = resolve;
@@ -103,7 +91,7 @@ const transact = async (name, body) => {
 };
 
 /** The same; does nothing where IndexedDB does not work. */
-const stored = async (...call) => {
+export const stored = async (...call) => {
   try {
     await transact(...call);
   } catch { /* Memory it is. */ }
@@ -125,13 +113,6 @@ export const keep = async (name, key, made) => {
   return value;
 };
 
-/** Whether a value outlives the page. */
-export const isKept = async (name, key) => {
-  let found = false;
-  await stored(name, store => { store.get(key).onsuccess = ({ target }) => { found = target.result !== undefined; }; });
-  return found;
-};
-
 export const forget = async (name, key) => {
   memory[name].delete(key);
   await stored(name, store => store.delete(key));
@@ -144,29 +125,6 @@ export const sweep = () => stored("transactions", store => {
     cursor?.continue();
   };
 });
-
-/** Documents in IndexedDB. `change` gets the text of one, and gives the next text; `null` is none. */
-export const documents = {
-  async edit(name, change) {
-    let failure;
-    try {
-      await transact("documents", (store, transaction) => {
-        store.get(name).onsuccess = ({ target }) => {
-          try {
-            const former = target.result ?? null, text = change(former);
-            if (text === null) store.delete(name);
-            else if (text !== former) store.put(text, name);
-          } catch (error) {
-            failure = error;
-            transaction.abort();
-          }
-        };
-      });
-    } catch (error) {
-      throw failure ?? error;
-    }
-  },
-};
 
 // -- Keys and proofs
 
@@ -317,15 +275,3 @@ export class Server {
 
 /** Nothing came back. */
 export const noAnswer = () => new PosternError("network", "The server did not answer.");
-
-/** A function that rejects with a `PosternError` and nothing else. */
-export const sure = work => async (...call) => {
-  try {
-    return await work(...call);
-  } catch (error) {
-    throw error instanceof PosternError ? error : new PosternError("misuse", `not as declared: ${error?.name}`);
-  }
-};
-
-/** What `passkeys.js` and `pages.js` use of a `Postern`. */
-export const inside = new WeakMap();

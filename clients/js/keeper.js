@@ -1,7 +1,7 @@
 // Postern's client: the document that is kept, and the key beside it.
 
 import {
-  ECDSA, PosternError, Server, base64url, browserKey, digest, documents, isKept, signer,
+  ECDSA, PosternError, Server, base64url, browserKey, digest, signer, stored, transact,
 } from "./core.js";
 import { claimsOf, last, misuse, originOf, signedOut, unavailable, userOf, words } from "./answers.js";
 
@@ -23,6 +23,29 @@ export const inTurn = (turns, owner, body) => {
   return turn;
 };
 
+/** Documents in IndexedDB. `change` gets the text of one, and gives the next text; `null` is none. */
+export const documents = {
+  async edit(name, change) {
+    let failure;
+    try {
+      await transact("documents", (store, transaction) => {
+        store.get(name).onsuccess = ({ target }) => {
+          try {
+            const former = target.result ?? null, text = change(former);
+            if (text === null) store.delete(name);
+            else if (text !== former) store.put(text, name);
+          } catch (error) {
+            failure = error;
+            transaction.abort();
+          }
+        };
+      });
+    } catch (error) {
+      throw failure ?? error;
+    }
+  },
+};
+
 /** A store of texts as one of documents. */
 const ofTexts = texts => ({
   edit: (name, change) => inTurn(desks, texts, async () => {
@@ -33,6 +56,13 @@ const ofTexts = texts => ({
 const inMemory = () => {
   const texts = new Map();
   return ofTexts({ get: async name => texts.get(name) ?? null, set: async (name, text) => { texts.set(name, text); } });
+};
+
+/** Whether a value outlives the page. */
+const isKept = async (name, key) => {
+  let found = false;
+  await stored(name, store => { store.get(key).onsuccess = ({ target }) => { found = target.result !== undefined; }; });
+  return found;
 };
 
 /** Whatever the app does with it, the client goes on. */

@@ -2,7 +2,8 @@
 //
 //     import { finishSignIn, signInOnPages } from "https://auth.example.com/sdk/v1/pages.js";
 
-import { PosternError, digest, encodeForm, inside, sure } from "./core.js";
+import { inside, sure } from "./answers.js";
+import { PosternError, digest, encodeForm } from "./core.js";
 
 const ANSWER = ["code", "state", "iss", "error", "error_description"];
 const LIFE = 60 * 60_000, MOST = 5;
@@ -85,6 +86,7 @@ export const finishSignIn = sure(async (postern, url) => {
 export const signOutOnPages = sure(async (postern, { returnTo } = {}) => {
   const client = inside.get(postern), { hint } = await client.look();
   await client.signOut();
-  const optional = [["id_token_hint", hint], ["post_logout_redirect_uri", returnTo]].filter(([, value]) => value);
+  const home = returnTo && new URL(returnTo, location.href).href;
+  const optional = [["id_token_hint", hint], ["post_logout_redirect_uri", home]].filter(([, value]) => value);
   return leave(`${client.origin}/connect/logout?${encodeForm([["client_id", client.clientId], ...optional])}`);
 });

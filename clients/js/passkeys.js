@@ -2,7 +2,8 @@
 //
 //     import { signInWithPasskey } from "https://auth.example.com/sdk/v1/passkeys.js";
 
-import { PosternError, base64url, bytesOf, inside, pause, sure } from "./core.js";
+import { bytesOf, inside, sure } from "./answers.js";
+import { PosternError, base64url, pause } from "./core.js";
 
 // A form that is filled in waits in the background, a button's dialog takes its place: one request at a time.
 let waiting;
@@ -38,13 +39,14 @@ const dialog = async (client, method, options, { mediation, signal } = {}) => {
   const { passkeys } = client.platform;
   if (!passkeys && !(await passkeySupport()).available) throw missing("passkeys");
   while (waiting) {
-    waiting.stop.abort();
+    // What waits in the form gives way to a button, and not the other way round.
+    if (!mediation || waiting.mediation) waiting.stop.abort();
     await waiting.end;
   }
   if (signal?.aborted) throw cancelled();
   const stop = new AbortController(), abort = () => stop.abort();
   signal?.addEventListener("abort", abort);
-  const own = waiting = { stop };
+  const own = waiting = { stop, mediation };
   const call = { publicKey: request(options), signal: stop.signal, ...(mediation && { mediation }) };
   const ran = passkeys ? passkeys[method](options) : navigator.credentials[method](call);
   own.end = Promise.resolve(ran).then(() => {}, () => {}).then(() => { if (waiting === own) waiting = undefined; });

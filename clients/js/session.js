@@ -3,12 +3,12 @@
 // What the server did not decide changes nothing: a session ends here only when the user signs out, when the server
 // says that it is over, when it has run out without a refresh token, or when its key is gone.
 
-import { PosternError, documents, forget, moment, pause, since } from "./core.js";
+import { PosternError, forget, moment, pause, since } from "./core.js";
 import {
   claimsOf, errorOf, failure, misuse, refusal, signedOut, tokensOf, unavailable, userOf, words,
 } from "./answers.js";
 import { REVOKE, TOKEN, Caller, pauses } from "./caller.js";
-import { endSession, inTurn, refreshes } from "./keeper.js";
+import { documents, endSession, inTurn, refreshes } from "./keeper.js";
 
 const DEVICE = "/connect/devices", SESSIONS = "/connect/sessions?current=true", ACCOUNT = "/connect/account";
 /** Scopes that speak of the person only: a token of them alone opens the account endpoints. */

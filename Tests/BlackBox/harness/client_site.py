@@ -28,6 +28,20 @@ window.client = open_();
 """
 
 
+_WORKER = """
+import { Postern } from "/sdk/client.js";
+const client = new Postern({ origin: %s, clientId: "web-app" });
+onmessage = async ({ data: [name, ...call] }) => {
+  try {
+    postMessage({ value: await client[name](...call), document: typeof document });
+  } catch (error) {
+    postMessage({ code: error.code });
+  }
+};
+postMessage({ value: await client.ready });
+"""
+
+
 class ClientSite:
     """A site on an origin of its own, with no more in its policy than the modules need."""
 
@@ -39,8 +53,10 @@ class ClientSite:
                 """The same page under every other path."""
                 name = self.path.rpartition("/")[2]
                 kind = "text/javascript"
-                if self.path == "/app.js":
-                    body = (_APP % json.dumps(server_origin)).encode()
+                if self.path in ("/app.js", "/worker.js"):
+                    body = ((_APP if name == "app.js" else _WORKER) % json.dumps(server_origin)).encode()
+                elif self.path == "/empty":
+                    kind, body = "text/html", b"<!doctype html><title>Empty</title>"
                 elif self.path.startswith("/sdk/"):
                     body = (MODULES / name).read_bytes()
                 else:
@@ -50,7 +66,7 @@ class ClientSite:
                 self.send_header("Content-Type", kind)
                 self.send_header(
                     "Content-Security-Policy",
-                    f"default-src 'none'; script-src 'self'; connect-src {server_origin}; require-trusted-types-for 'script'")
+                    f"default-src 'none'; script-src 'self' {server_origin}; connect-src {server_origin}; require-trusted-types-for 'script'")
                 self.end_headers()
                 self.wfile.write(body)
 
