@@ -144,7 +144,7 @@ def test_every_page_may_load_the_module(world, realm, origin, name):
 def test_the_examples_of_the_pages_are_javascript(laptop):
     """Each block is the body of an asynchronous function, once its import is gone."""
     page = Visitor(laptop)
-    for name in ("integrate-devices.md", "possession.md"):
+    for name in ("integrate-devices.md", "integrate-web.md", "possession.md"):
         examples = [block.text for block in blocks(REPOSITORY / "docs" / name) if block.language == "js"]
         assert examples, name
         for text in examples:
