@@ -31,6 +31,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=5, help="of each run (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="the medians of so many are shown (default %(default)s)")
     parser.add_argument("--connections", default="16,64", metavar="N,…", help="of the load generator (default %(default)s)")
+    parser.add_argument("--pgbench", default="1,4,16,64", metavar="N,…", help="of pgbench; the fastest counts (default %(default)s)")
     parser.add_argument("--db-connections", type=int, default=16, help="of the server (default %(default)s)")
     parser.add_argument("--users", type=int, default=100_000, help="people in the realm (default %(default)s)")
     parser.add_argument("--sessions", type=int, default=500_000, help="live refresh families (default %(default)s)")
@@ -45,7 +46,7 @@ def arguments():
             parser.error(f"there is no scenario {name}: {names}")
     if options.users < 100_000:
         parser.error("a run of single-use codes wants 100000 users or more")
-    options.connections = [int(n) for n in options.connections.split(",")]
+    options.connections, options.pgbench = ([int(n) for n in o.split(",")] for o in (options.connections, options.pgbench))
     return options
 
 
@@ -78,7 +79,7 @@ def main():
         server.start()
         if options.peer:
             peer = Peer(database, directory).start()
-        bench = Bench(database, server, realm, directory, options.seconds, options.rounds, options.connections, peer)
+        bench = Bench(database, server, realm, directory, options.seconds, options.rounds, options.connections, peer, options.pgbench)
         for name in options.scenario:
             scenario = SCENARIOS[name]
             result = report["scenarios"][name] = bench.measure(scenario, SCENARIOS.get(scenario.bearer))

@@ -11,10 +11,10 @@ from server import StaticServer, fetch
 class Bench:
     """Everything one invocation works on."""
 
-    def __init__(self, database, server, realm, directory, seconds, rounds, connections, peer=None):
+    def __init__(self, database, server, realm, directory, seconds, rounds, connections, peer=None, pgbench=(1, 4, 16, 64)):
         self.database, self.server, self.realm, self.directory = database, server, realm, directory
         self.peer = peer
-        self.seconds, self.rounds, self.connections = seconds, rounds, connections
+        self.seconds, self.rounds, self.connections, self.pgbench = seconds, rounds, connections, pgbench
         self._run = 1000
         #: Which number of connections a script was fastest with, once it is known.
         self._best = {}
@@ -54,7 +54,7 @@ class Bench:
                     peers.setdefault(connections, []).append(self._peer(scenario, connections, peer_values))
             for name, statement in scripts.items():
                 best = self._best.get(statement.script)
-                for connections in [best] if best else (1, 4, 16, 64):
+                for connections in [best] if best else self.pgbench:
                     statements.setdefault(name, {}).setdefault(connections, []).append(self._statement(name, statement, connections))
                 if not best:
                     self._best[statement.script] = max(statements[name], key=lambda c: statements[name][c][0]["rate"])
