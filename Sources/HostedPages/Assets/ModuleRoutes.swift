@@ -1,8 +1,8 @@
 import HTTPTypes
 import TokenEndpoint
 
-/// `GET /sdk/v1/<file>`: the modules of `clients/js`, with which pages of any origin sign people in, prove phone numbers
-/// and are trusted devices.
+/// `GET /sdk/v1/<file>`: the modules of `clients/js`, with which pages of any origin sign people in, prove phone
+/// numbers and are trusted devices.
 ///
 /// Their names have a version in place of a hash, because pages name them in their own sources. Within a version
 /// the modules only gain exports, so that a cached file fits a newer one.
