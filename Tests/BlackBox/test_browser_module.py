@@ -18,7 +18,7 @@ OUTPUT = REPOSITORY / ".test-output" / "module"
 SOURCES = REPOSITORY / "clients/js"
 #: The most KiB of each, as it is written.
 MODULES = [
-    ("core.js", 14), ("answers.js", 8), ("keeper.js", 10), ("caller.js", 6), ("session.js", 16), ("client.js", 18), ("passkeys.js", 8),
+    ("core.js", 14), ("answers.js", 8), ("keeper.js", 11), ("caller.js", 6), ("session.js", 16), ("client.js", 18), ("passkeys.js", 8),
     ("pages.js", 6), ("postern.js", 20)]
 CIBA = "urn:openid:params:grant-type:ciba"
 
