@@ -132,9 +132,7 @@ struct RefreshTests {
         let client = try await world.signedIn(store)
         let other = try world.client(store)
         world.time.pass(900)
-        let reached = Gate()
-        let until = Gate()
-        await world.server.next(.held(reached: reached, until: until))
+        let (reached, until) = await world.server.hold()
         await world.server.next(.answer(400, ["error": "invalid_grant"]))
         async let token = client.accessToken()
         await reached.pass()
@@ -157,9 +155,7 @@ struct RefreshTests {
     @Test func `a cancelled caller leaves the refresh running`() async throws {
         let client = try await world.signedIn()
         world.time.pass(900)
-        let reached = Gate()
-        let until = Gate()
-        await world.server.next(.held(reached: reached, until: until))
+        let (reached, until) = await world.server.hold()
         let caller = Task { try await client.accessToken() }
         await reached.pass()
         caller.cancel()
@@ -171,12 +167,10 @@ struct RefreshTests {
         #expect(await world.server.count("/connect/token") == 1)
     }
 
-    @Test func `a refresh that nobody waits for any more is stored`() async throws {
+    @Test func `a refresh whose callers have all left is stored`() async throws {
         let client = try await world.signedIn()
         world.time.pass(900)
-        let reached = Gate()
-        let until = Gate()
-        await world.server.next(.held(reached: reached, until: until))
+        let (reached, until) = await world.server.hold()
         let caller = Task { try await client.accessToken() }
         await reached.pass()
         caller.cancel()
