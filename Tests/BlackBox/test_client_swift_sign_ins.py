@@ -195,7 +195,7 @@ def test_an_own_link_signs_in_where_it_is_opened(client, realm, email):
     assert client.call("openLink", url=url)["methods"] == ["otp"]
 
 
-def test_a_foreign_link_signs_nobody_in_and_still_works_where_it_was_asked(where, client, realm, email):
+def test_a_foreign_link_opens_no_session_and_still_works_where_it_was_asked(where, client, realm, email):
     with SwiftClient(*where) as attacker:
         pending = attacker.call("requestLink", email=email)
         url = link_of(realm, pending, email).url

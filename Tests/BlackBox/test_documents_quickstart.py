@@ -16,7 +16,7 @@ PAGE = settings.REPOSITORY / "docs/quickstart.md"
 LINES = 15
 #: Is refused for its code once the server knows the client and the scope.
 SHOP = {
-    "grant_type": "urn:cocoar:otp", "client_id": "shop-app", "username": "nobody@example.com", "otp_code": "000000", "scope": "orders:read"}
+    "grant_type": "urn:cocoar:otp", "client_id": "shop-app", "username": "unknown@example.com", "otp_code": "000000", "scope": "orders:read"}
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 """Refresh families that are bound to a key, on bad networks: a lost answer is given again at any time, and a process of the device that was
-stopped between reading and sending signs nobody out."""
+stopped between reading and sending ends no session."""
 
 import threading
 import time

@@ -122,24 +122,32 @@ def fire(raw, count, nodes, host):
     return dict(collections.Counter(getattr(a, "status", repr(a)) for part in parts for a in part))
 
 
+#: Seconds after which a process forfeits the permits that it leased and did not use.
+LEASE = 2
+
+
 @pytest.mark.parametrize("dimension", ["source", "client"])
 @pytest.mark.parametrize("limit", [7, 100, 300])
 def test_a_limit_is_exact_over_two_processes(world, second_node, dimension, limit):
     """400 token requests at a barrier. Permits leased in blocks (limits of 128 and more) never add up to more than there are."""
-    realm = world.realm()
-    realm.limit("token", dimension, limit, per="1 day")
-    app = realm.app()
-    raw = wire.request_bytes(
-        "POST", "/connect/token", {"Host": app.host, "Content-Type": wire.FORM},
-        wire.form_body({"grant_type": "refresh_token", "client_id": app.client_id, "refresh_token": "x"}),
-    )
-    counts = fire(raw, 400, [world.node, second_node], app.host)
-    assert set(counts) <= {400, 429}, counts
-    if limit < 128:
-        assert counts[400] == limit, counts
-    else:
+    # On a machine that stands still for longer than a lease lasts, permits go unused: that run says nothing of the lower bound.
+    for _ in range(5):
+        realm = world.realm()
+        realm.limit("token", dimension, limit, per="1 day")
+        app = realm.app()
+        raw = wire.request_bytes(
+            "POST", "/connect/token", {"Host": app.host, "Content-Type": wire.FORM},
+            wire.form_body({"grant_type": "refresh_token", "client_id": app.client_id, "refresh_token": "x"}),
+        )
+        began = time.monotonic()
+        counts = fire(raw, 400, [world.node, second_node], app.host)
+        took = time.monotonic() - began
+        assert set(counts) <= {400, 429} and counts[400] <= limit, counts
         # What one process leased in blocks and did not use is lost to the other.
-        assert limit - 4 * (limit // 64) <= counts[400] <= limit, counts
+        if counts[400] >= limit - (4 * (limit // 64) if limit >= 128 else 0):
+            return
+        assert limit >= 128 and took >= LEASE, counts
+    pytest.fail(f"five runs in which 400 requests took {LEASE} s and more")
 
 
 def test_after_retry_after_it_works_again_and_not_before(world):

@@ -95,7 +95,7 @@ def test_unknown_hosts_are_answered_as_ever_told_once_and_counted(world, realm):
 
 
 def test_a_path_that_is_not_there_is_no_unknown_host(world, realm):
-    """And what is no DNS name is one."""
+    """A text that is not a DNS name counts as an unknown host too."""
     before = world.node.metric("postern_unknown_host_total")
     assert wire.exchange(world.node.port, "GET", "/none", {"Host": realm.host}).status == 404
     assert world.node.metric("postern_unknown_host_total") == before

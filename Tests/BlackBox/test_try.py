@@ -80,8 +80,8 @@ def test_a_server_that_does_not_answer_is_said_in_one_line(attempt, flow):
     ("otp", ["--code", "000000"], None, "the server answered 400: the code is wrong"),
 ])
 def test_what_cannot_be_done_is_said_with_its_reason(attempt, dev, flow, arguments, url, said):
-    # Nobody has this address: a mail that comes late would be the next test's.
-    run = attempt(flow, *arguments, url=url or dev.origin, email="nobody@example.com")
+    # An address of no account: a mail that comes late would be the next test's.
+    run = attempt(flow, *arguments, url=url or dev.origin, email="unknown@example.com")
     assert run.returncode == 1 and said in run.stderr, run
 
 

@@ -5,7 +5,7 @@ import SoftwareAuthenticator
 import Synchronization
 import WebAuthnVerify
 
-/// A dialog that asks nobody: its passkeys are in memory, and end with the process.
+/// Answers WebAuthn ceremonies by itself. Its passkeys are in memory, and end with the process.
 final class SoftwarePasskeyDialog: PasskeyDialog {
     private let authenticator: SoftwareAuthenticator
     private let passkeys = Mutex<[SoftwareCredential]>([])

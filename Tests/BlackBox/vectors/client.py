@@ -184,7 +184,7 @@ class Client(SignIns):
         return {"token": await self.token(audience)}
 
     async def token(self, audience):
-        """One flight for an audience, whoever waits for it."""
+        """One flight for an audience. All its callers wait for it."""
         audience = self.audience(audience)
         document = await self.read()
         if document["session"] is None:

@@ -159,7 +159,7 @@ def _recovery(play):
     play.call("signIn", request=asked, code=play.code(), recoveryCode=recovery)
 
 
-@flow("code: what is no address")
+@flow("code: a text that is not an address")
 def _no_address(play):
     assert play.fails("requestCode", "refused", email="no-at")["code"] == "Email is invalid."
 
@@ -209,7 +209,7 @@ def _foreign_link(play):
     def elsewhere():
         return {"matchNumber": Links(play.app).ask(play.email).json()["MatchNumber"]}
     url = play.link(play.really(elsewhere))
-    play.call("requestLink", email="nobody@vectors.example")
+    play.call("requestLink", email="unknown@vectors.example")
     play.fails("openLink", "foreignLink", url=url)
 
 

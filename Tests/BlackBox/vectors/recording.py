@@ -108,7 +108,8 @@ class Names:
         for value in sorted(self._names, key=len, reverse=True):
             if len(value) > 7 and isinstance(self._names[value], str):
                 text = text.replace(value, self._names[value])
-        return text
+        # The label of an authenticator app has the address of a person of this run.
+        return re.sub(r"(?<=Vectors:)[a-z0-9.]+(?=%40mail\.example)", "alice", text)
 
     # -- answers: what they have is given out --------------------------------------------------
 

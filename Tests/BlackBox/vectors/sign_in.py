@@ -96,7 +96,7 @@ case("unknown members of answers are ignored", call("c", "requestCode", email=EM
      answer(new(later=[1, 2])), DONE)
 case("a refusal by the client's settings", code_for(), TYPES, R, answer(error("invalid_scope", text="The requested scope is not available.")),
      fails("s", "refused", code="invalid_scope", status=400), {"store": {"pending": ["c"]}})
-case("an ID token for another client: revoked, nobody is signed in", code_for(), TYPES, R, answer(ok(1, IDS(aud="other-client"))),
+case("an ID token for another client: its session is revoked, the app stays signed out", code_for(), TYPES, R, answer(ok(1, IDS(aud="other-client"))),
      fails("s", "refused", code="invalid_response", status=ANY), {"state": "signedOut:never"}, {"revoked": [refresh(1)]})
 
 # -- asking ---------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ OPENS = call("o", "open", url=LINK)
 OPENED = [{"result": "o", "user": "vector-user-1"}, SIGNED_IN]
 case("a link of this app's request is opened", link_for(), OPENS, opens(), answer(new()), OPENED, {"store": {"pending": []}})
 case("a link of an older request: the newest is tried first", link_for("l", 1), link_for("m", 2), OPENS, opens(2), answer(DEAD), opens(1), answer(new()), OPENED, {"store": {"pending": ["m"]}})
-case("a link that an attacker asked for: three tries, nobody is signed in", *[link_for(f"l{n}", n) for n in range(1, 5)], OPENS, opens(4), answer(DEAD), opens(3), answer(DEAD), opens(2),
+case("a link that an attacker asked for: three tries, the app stays signed out", *[link_for(f"l{n}", n) for n in range(1, 5)], OPENS, opens(4), answer(DEAD), opens(3), answer(DEAD), opens(2),
      answer(DEAD), fails("o", "foreignLink"), {"state": "signedOut:never"}, {"store": {"session": None, "pending": ["l1", "l2", "l3", "l4"]}})
 case("a link without a request of this app: nothing is sent", OPENS, fails("o", "foreignLink"), {"state": "signedOut:never"})
 case("a link beside a request for a code alone: nothing is sent", code_for(), OPENS, fails("o", "foreignLink"))

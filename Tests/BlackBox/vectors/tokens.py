@@ -13,7 +13,7 @@ ANY, STRING, ABSENT = {"$": "any"}, {"$": "string"}, {"$": "absent"}
 
 
 class IDTokens:
-    """ID tokens by name. Nobody checks their signature: they come from the token endpoint over TLS."""
+    """ID tokens by name. Clients do not check their signature: they come from the token endpoint over TLS."""
 
     def __init__(self):
         self.made = {}

@@ -43,10 +43,12 @@ BEGIN
                'match_required', t.match_number IS NOT NULL, 'challenge', encode(t.challenge, 'hex')))
                ORDER BY t.created_at, t.id), '[]')
       INTO approvals
-      FROM postern.device_request AS t
-      JOIN postern.client AS k ON k.realm_id = t.realm_id AND k.id = t.client AND k.enabled
-     WHERE t.realm_id = p_realm AND t.user_id = v_device.user_id AND t.kind = 'approval' AND t.is_shown
-       AND t.created_at > postern.approvals_since() AND t.state = 'open' AND t.expires_at > now();
+      -- The requests of the user first (OFFSET 0): a client may have asked very many people.
+      FROM (SELECT t.* FROM postern.device_request AS t
+             WHERE t.realm_id = p_realm AND t.user_id = v_device.user_id AND t.kind = 'approval' AND t.is_shown
+               AND t.created_at > postern.approvals_since() AND t.state = 'open' AND t.expires_at > now()
+            OFFSET 0) AS t
+      JOIN postern.client AS k ON k.realm_id = t.realm_id AND k.id = t.client AND k.enabled;
 END
 $$;
 COMMENT ON FUNCTION postern.approval_inbox IS 'The requests for approval that a trusted device may answer';

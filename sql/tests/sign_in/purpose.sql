@@ -47,7 +47,7 @@ SELECT is(pg_temp.asks('o', browser => NULL), 'sent', 'an app that names no clie
 SELECT throws_ok($$SELECT pg_temp.types('o')$$, 'PC001', NULL, 'gets one that a purpose does not take');
 SELECT is(pg_temp.redeem('ada@example.com', NULL, 'o'), 'ok', 'and every client does');
 SELECT is(pg_temp.asks('r', address => 'new@example.com', app => 'shop'), 'sent', 'a code that registers');
-SELECT is(pg_temp.redeem('new@example.com', 'r', 'r'), 'refused client', 'registers nobody at a client');
+SELECT is(pg_temp.redeem('new@example.com', 'r', 'r'), 'refused client', 'makes no account at a client');
 SELECT is(pg_temp.sub('new@example.com'), NULL, 'there is no account');
 
 -- Links.

@@ -54,7 +54,7 @@ actor Session {
     }
 }
 
-/// Prints whole lines, whoever prints.
+/// Prints whole lines, from any thread.
 struct Output: Sendable {
     private static let queue = DispatchQueue(label: "output")
 

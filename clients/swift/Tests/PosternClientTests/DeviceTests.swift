@@ -23,7 +23,7 @@ struct DeviceTests {
         .answer(200, ["Approvals": .array(ids.map { item($0) })])
     }
 
-    @Test func `an inbox that nobody reads makes no call`() async throws {
+    @Test func `an inbox without a reader makes no call`() async throws {
         let client = try world.client()
         let inbox = client.device.inbox
         _ = inbox
@@ -47,9 +47,7 @@ struct DeviceTests {
 
     @Test func `readers share a call, and the inbox ends when the server refuses the device`() async throws {
         let client = try world.client()
-        let reached = Gate()
-        let until = Gate()
-        await world.server.next(.held(reached: reached, until: until), at: inboxPath)
+        let (reached, until) = await world.server.hold(at: inboxPath)
         let readers = (0..<2).map { _ in
             Task { for try await _ in client.device.inbox {} }
         }
@@ -111,7 +109,7 @@ struct DeviceTests {
         #expect(claims?["decision"] == "approve" && claims?["event"] == "LOGIN")
     }
 
-    @Test func `a device that has no key asks nobody`() async throws {
+    @Test func `a device that has no key makes no call`() async throws {
         let client = try world.client()
         #expect(try await client.device.info() == nil)
         try await client.device.remove()

@@ -42,7 +42,7 @@ struct HostileServerTests {
     }
 
     @Test(arguments: [1e300, -1e300, 253_402_300_800, -62_135_769_601])
-    func `a time that is none is not learnt, and traps nobody`(time: Double) async throws {
+    func `an impossible time is not learnt, and does not end the process`(time: Double) async throws {
         let client = try world.client()
         let request = try await world.code(client)
         var answer = try #require(await opened(["iat": .number(time)]).object)

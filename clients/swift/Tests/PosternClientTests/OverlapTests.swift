@@ -9,8 +9,7 @@ struct OverlapTests {
 
     @Test func `signing out everywhere leaves who signed in meanwhile alone`() async throws {
         let client = try await world.signedIn()
-        let (reached, until) = (Gate(), Gate())
-        await world.server.next(.held(reached: reached, until: until), at: "/connect/sessions")
+        let (reached, until) = await world.server.hold(at: "/connect/sessions")
         let leaving = Task { try await client.signOut(.everywhere) }
         await reached.pass()
         try await world.signIn(client, family: "S", user: "nina")
@@ -21,8 +20,7 @@ struct OverlapTests {
 
     @Test func `deleting an account leaves who signed in meanwhile alone`() async throws {
         let client = try await world.signedIn()
-        let (reached, until) = (Gate(), Gate())
-        await world.server.next(.held(reached: reached, until: until), at: "/connect/account")
+        let (reached, until) = await world.server.hold(at: "/connect/account")
         let leaving = Task { try await client.account.delete() }
         await reached.pass()
         try await world.signIn(client, family: "S", user: "nina")
@@ -31,7 +29,7 @@ struct OverlapTests {
         #expect(try await client.document().session?.user?.id == "nina")
     }
 
-    @Test func `a step-up that ends after signing out signs nobody in`() async throws {
+    @Test func `a step-up that ends after signing out opens no session`() async throws {
         let client = try await world.signedIn()
         await world.server.next(
             .answer(200, ["ceremonyId": "c", "options": ["challenge": "x"]]), at: "/connect/passkey/begin")
@@ -48,8 +46,7 @@ struct OverlapTests {
     @Test(.timeLimit(.minutes(1))) func `an adoption goes on when its caller is gone`() async throws {
         let client = try world.client()
         await world.server.add("R", FakeServer.Family(user: "mike"))
-        let (reached, until) = (Gate(), Gate())
-        await world.server.next(.held(reached: reached, until: until), at: "/connect/token")
+        let (reached, until) = await world.server.hold(at: "/connect/token")
         let adoption = Task { try await client.adopt(refreshToken: "R.1") }
         await reached.pass()
         adoption.cancel()

@@ -94,7 +94,7 @@ struct SendTests {
         #expect(challenge.levels == ["phr", "urn:postern:acr:2"] && challenge.maxAge == 600)
     }
 
-    @Test func `the end of a token is the clock's that nobody sets`() async throws {
+    @Test func `the end of a token is counted by a clock that cannot be set`() async throws {
         let client = try await world.signedIn()
         world.time.set(by: -3600)
         world.time.pass(20 * 60)

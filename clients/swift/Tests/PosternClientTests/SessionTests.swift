@@ -45,9 +45,7 @@ struct SessionTests {
         _ = await client.states.first { _ in true }
         world.time.pass(900)
         if isRefused { await world.server.end("R") }
-        let reached = Gate()
-        let until = Gate()
-        await world.server.next(.held(reached: reached, until: until))
+        let (reached, until) = await world.server.hold()
         let late = Task { try await client.accessToken() }
         await reached.pass()
         try await client.signOut()

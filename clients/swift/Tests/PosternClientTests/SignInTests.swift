@@ -84,7 +84,7 @@ struct SignInTests {
         #expect(info.firstName == .required && info.lastName == .optional)
     }
 
-    @Test func `a request that was given up signs nobody in, and what it opened is revoked`() async throws {
+    @Test func `a request that was given up opens no session, and what the server opened is revoked`() async throws {
         let client = try await world.signedIn(family: "A", user: "anna")
         let request = try await world.code(client)
         let (reached, until) = (Gate(), Gate())

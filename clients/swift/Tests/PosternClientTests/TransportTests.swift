@@ -33,7 +33,7 @@ struct TransportTests {
         #expect(sent.value < 50_000_000)
     }
 
-    @Test func `a redirect is an answer, and nobody goes there`() async throws {
+    @Test func `a redirect is an answer, and is not followed`() async throws {
         let visits = Counter()
         let other = try RawServer { connection in
             visits.add(1)

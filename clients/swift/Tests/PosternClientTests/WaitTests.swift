@@ -32,9 +32,7 @@ struct WaitTests {
     @Test func `callers share the polls, and one that is cancelled leaves them running`() async throws {
         let client = try world.client()
         let request = try await world.link(client)
-        let reached = Gate()
-        let until = Gate()
-        await world.server.next(.held(reached: reached, until: until), at: "/connect/token")
+        let (reached, until) = await world.server.hold(at: "/connect/token")
         let callers = (0..<3).map { _ in Task { try await client.wait(for: request) } }
         await reached.pass()
         callers[0].cancel()
@@ -46,12 +44,10 @@ struct WaitTests {
         #expect(try await client.pending.isEmpty)
     }
 
-    @Test func `nobody who waits, no poll`() async throws {
+    @Test func `without a caller there is no poll`() async throws {
         let client = try world.client()
         let request = try await world.link(client)
-        let reached = Gate()
-        let until = Gate()
-        await world.server.next(.held(reached: reached, until: until), at: "/connect/token")
+        let (reached, until) = await world.server.hold(at: "/connect/token")
         let caller = Task { try await client.wait(for: request) }
         await reached.pass()
         caller.cancel()
@@ -63,12 +59,10 @@ struct WaitTests {
         #expect(await world.server.count("/connect/token") == 2)
     }
 
-    @Test func `who waits gets the user of a link that is opened here`() async throws {
+    @Test func `a waiting caller gets the user of a link that is opened here`() async throws {
         let client = try world.client()
         let request = try await world.link(client)
-        let reached = Gate()
-        let until = Gate()
-        await world.server.next(.held(reached: reached, until: until), at: "/connect/token")
+        let (reached, until) = await world.server.hold(at: "/connect/token")
         let caller = Task { try await client.wait(for: request) }
         await reached.pass()
         await world.opens()
@@ -94,9 +88,7 @@ struct WaitTests {
         let client = try world.client()
         let request = try await world.link(client)
         await world.server.next(isPending, at: "/connect/token")
-        let reached = Gate()
-        let until = Gate()
-        await world.server.next(.held(reached: reached, until: until), at: "/connect/token")
+        let (reached, until) = await world.server.hold(at: "/connect/token")
         let caller = Task { try await client.wait(for: request) }
         await reached.pass()
         caller.cancel()

@@ -77,7 +77,7 @@
             func presentationAnchor(for session: ASWebAuthenticationSession) -> ASPresentationAnchor { anchor() }
         }
 
-        /// The session, and who waits for it.
+        /// The session, and the callers that wait for it.
         @MainActor
         private final class Running {
             var session: ASWebAuthenticationSession?

@@ -5,7 +5,7 @@ public enum SessionState: Sendable, Hashable {
 
 /// Why there is no session.
 public enum SignOutReason: String, Sendable {
-    /// Nobody has signed in yet.
+    /// The user has not signed in yet.
     case never
     /// The user signed out.
     case byUser

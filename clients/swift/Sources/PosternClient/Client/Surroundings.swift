@@ -4,7 +4,7 @@ import Foundation
 package struct Surroundings: Sendable {
     /// The clock of the device, which people set.
     package var now: @Sendable () -> Date
-    /// Seconds of a clock that nobody sets and that goes on while the device sleeps.
+    /// Seconds of a clock that cannot be set, and that goes on while the device sleeps.
     package var uptime: @Sendable () -> TimeInterval
     /// Waits. - Throws: when the task is cancelled.
     package var sleep: @Sendable (TimeInterval) async throws -> Void

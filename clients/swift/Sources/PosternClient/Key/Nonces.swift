@@ -6,7 +6,7 @@ struct Nonces {
     private static let life: TimeInterval = 60
     private var byOrigin: [String: (nonce: String, came: TimeInterval)] = [:]
 
-    /// - Parameter uptime: seconds of a clock that nobody sets.
+    /// - Parameter uptime: seconds of a clock that cannot be set.
     func nonce(of origin: String, at uptime: TimeInterval) -> String? {
         byOrigin[origin].flatMap { uptime - $0.came < Self.life ? $0.nonce : nil }
     }

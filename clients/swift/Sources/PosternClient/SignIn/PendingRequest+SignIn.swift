@@ -77,7 +77,7 @@ extension PosternClient {
         }
     }
 
-    /// Gives a request up: its code, link or approval signs in nobody here any more.
+    /// Gives a request up: its code, link or approval opens no session here any more.
     public func forget(_ pending: Pending) async throws {
         let id =
             switch pending {

@@ -25,7 +25,7 @@ extension PosternClient {
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 guard !Task.isCancelled else { return continuation.resume(throwing: PosternError.cancelled) }
-                // Of polls that nobody waits for, only those count that came a moment ago.
+                // Of polls without a caller, only those count that came a moment ago.
                 polls = polls.filter { $0.value.task != nil || $0.value.due > surroundings.uptime() }
                 var poll = polls[id] ?? Poll(interval: request.interval)
                 poll.waiting[caller] = continuation
@@ -94,7 +94,7 @@ extension PosternClient {
                 return (nil, 0)
             }
         } catch {
-            // Nobody was told.
+            // No caller was told.
             if Task.isCancelled { return (.failure(error), 0) }
             if case .denied? = error as? PosternError { try? await change { $0.forget(pending: id) } }
             if case .expired? = error as? PosternError { try? await change { $0.forget(pending: id) } }

@@ -27,7 +27,7 @@ public struct StepUpChallenge: Sendable, Hashable {
         self.maxAge = maxAge
     }
 
-    /// Digits alone; what is no age asks for none.
+    /// Digits alone. Any other text asks for no age.
     private static func seconds(_ text: String) -> Int? {
         text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ? Int(text) : nil
     }

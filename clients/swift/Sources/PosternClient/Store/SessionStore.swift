@@ -23,7 +23,7 @@ package protocol ComparingStore: SessionStore {
     func write(_ data: Data?, replacing expected: Data?) async throws -> Bool
 }
 
-/// A store that keeps a damaged document for whoever wants to look at it.
+/// A store that keeps a damaged document, so that the developer of the app can look at it.
 package protocol SettingAsideStore: SessionStore {
     /// Moves the document to another name, over the former one, unless it is another one than `damaged` by now.
     func setAside(_ damaged: Data?) async throws

@@ -6,7 +6,7 @@ extension PosternClient {
 
     /// Stores the session that a sign-in opened. The session in its place ends here, and is revoked at the server.
     /// - Parameters:
-    ///   - pending: the request that is over with it. When it was given up meanwhile, nobody is signed in.
+    ///   - pending: the request that is over with it. When it was given up meanwhile, no session is opened.
     ///   - nonce: what the ID token must have, where the sign-in had one.
     ///   - subject: who must have signed in, if only one person may: another one's session is revoked.
     /// - Throws: ``PosternError/refused(code:description:status:)`` with `invalid_response` for an ID token of another
@@ -68,7 +68,7 @@ extension PosternClient {
             let isSame = document.session?.user?.sessionID == session.user?.sessionID
             let isGivenUp =
                 !isSame && pending != nil && !document.pending.contains(where: { $0.id == pending })
-            // A step-up is for the user who is signed in, and signs nobody in who has left meanwhile.
+            // A step-up is for the user who is signed in. It opens no session for a user who has signed out meanwhile.
             let hasLeft = subject != nil && subject != document.session?.user?.id
             if isGivenUp || hasLeft {
                 document.toRevoke.append(answer.refreshToken ?? answer.token.value)

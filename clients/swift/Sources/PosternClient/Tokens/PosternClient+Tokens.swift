@@ -41,7 +41,7 @@ extension PosternClient {
         return left > 0 && left >= needed ? token : nil
     }
 
-    /// Notes when a token ends, by a clock that nobody sets.
+    /// Notes when a token ends, by a clock that cannot be set.
     func remember(_ answer: TokenAnswer) {
         let now = surroundings.uptime()
         ends = ends.filter { $0.value > now }

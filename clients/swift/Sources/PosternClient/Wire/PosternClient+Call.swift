@@ -88,7 +88,7 @@ extension PosternClient {
     /// Keeps the difference of the clocks when it is more than half of what a proof may be off (RFC 9449 §11.1).
     func learnTime(_ server: Date) async {
         let offset = server.timeIntervalSince(surroundings.now())
-        // Proofs of another century would help nobody.
+        // A proof of another century is refused in any case.
         guard abs(offset) < 3_155_760_000 else { return }
         let changed = try? await change { document in
             guard abs(offset - document.clockOffset) > 30 else { return false }

@@ -62,6 +62,12 @@ actor FakeServer: Transport {
     init(_ time: VirtualTime) { self.time = time }
 
     func next(_ fates: Fate..., at path: String? = nil) { self.fates += fates.map { (path, $0) } }
+    /// Keeps the answer of the next request until a test opens `until`; `reached` opens when the request is there.
+    func hold(at path: String? = nil) -> (reached: Gate, until: Gate) {
+        let (reached, until) = (Gate(), Gate())
+        next(.held(reached: reached, until: until), at: path)
+        return (reached, until)
+    }
     /// The usual happens again.
     func recovers() { fates = [] }
     func setLife(_ seconds: TimeInterval) { life = seconds }
@@ -155,7 +161,7 @@ actor FakeServer: Transport {
     /// What the token endpoint answers for the present generation of a family.
     func tokens(_ name: String, scope: String, refresh: Bool = true, nonce: String? = nil) -> JSONValue {
         issued += 1
-        let family = families[name] ?? Family(user: "nobody")
+        let family = families[name] ?? Family(user: "unknown")
         var members: [String: JSONValue] = [
             "access_token": .string("access-\(name)-\(issued)"), "expires_in": .number(life), "scope": .string(scope),
             "token_type": family.isBearer ? "Bearer" : "DPoP",
@@ -168,7 +174,7 @@ actor FakeServer: Transport {
     func idToken(_ name: String, nonce: String? = nil) -> String {
         let now = (time.now + ahead).timeIntervalSince1970.rounded(.down)
         var claims: [String: JSONValue] = [
-            "iss": .string(Self.origin), "aud": "app", "sub": .string(families[name]?.user ?? "nobody"),
+            "iss": .string(Self.origin), "aud": "app", "sub": .string(families[name]?.user ?? "unknown"),
             "sid": .string("sid-\(name)"), "iat": .number(now), "exp": .number(now + 900),
             "auth_time": .number(1_799_999_990), "amr": ["otp"], "acr": "urn:postern:acr:1",
             "email": "mike@mail.example",
