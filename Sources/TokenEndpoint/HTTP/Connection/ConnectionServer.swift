@@ -143,8 +143,9 @@ private final class Listener: Sendable {
         var isStopped = false
     }
 
-    /// Enough to accept what waits when no more comes.
+    /// Enough to accept what waits when no more comes, on a machine that has time; a busy one gets it 40 times.
     private static let acceptTime = Duration.milliseconds(50)
+    private static let acceptTimes = 40
 
     private let state = Mutex(State())
 
@@ -164,8 +165,17 @@ private final class Listener: Sendable {
     func drain() async {
         guard let channel = markStopped() else { return }
         await SocketFilter.refuseNewConnections(to: channel)
-        try? await Task.sleep(for: Self.acceptTime)
+        for _ in 0..<Self.acceptTimes {
+            try? await Task.sleep(for: Self.acceptTime)
+            guard await Self.hasWaiting(channel) else { break }
+        }
         try? await channel.close()
+    }
+
+    /// Whether the kernel holds connections that are not accepted yet (tcp(7), `TCP_INFO` of a listener).
+    private static func hasWaiting(_ listener: any Channel) async -> Bool {
+        guard let socket = listener as? any SocketOptionProvider else { return false }
+        return (try? await socket.getTCPInfo().get().tcpi_unacked > 0) ?? false
     }
 
     /// Closes at once.
