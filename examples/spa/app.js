@@ -141,7 +141,8 @@ onpageshow = ({ persisted }) => persisted && location.reload(); // It left for t
 let news = await pages.finishSignIn(client).then(() => undefined, error => [textOf(error), "bad"]);
 client.subscribe(({ user, reason }) => {
   if (view && session === user?.sessionId) return;
-  [session, after] = [user?.sessionId];
+  session = user?.sessionId;
+  after = undefined;
   filling?.abort();
   (user ? inside : enter)(...news ?? [TEXTS[reason] ?? ""])
     .catch(error => error.code === "signed_out" || show(user ? "in" : "out", textOf(error), "bad"));
