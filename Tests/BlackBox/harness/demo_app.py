@@ -1,12 +1,19 @@
 """The demo app of `examples/spa` at `app.localhost`, on one port with a realm of `localhost`, and a person before it."""
 
+import base64
+import contextlib
+import itertools
 import json
 
-from .browser import Page
+import pytest
+
+from . import report
+from .browser import CHROMIUM, Browser, Page
 from .module_site import CuttingProxy
 from .realm import call
 from .settings import REPOSITORY
 
+OUTPUT = REPOSITORY / ".test-output" / "demo-app"
 FOLDER = REPOSITORY / "examples/spa"
 CLIENT = "demo-spa"
 TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
@@ -16,6 +23,17 @@ def policy(origin):
     """What the app may do, as `postern dev` serves it."""
     return (f"default-src 'none'; script-src 'self' {origin}; style-src 'self'; img-src 'self'; connect-src {origin}; "
             "form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
+
+
+@contextlib.contextmanager
+def chromium(name):
+    """A browser of its own."""
+    if CHROMIUM is None:
+        report.say("browser tests skipped: chromium is not installed (apt-get install chromium)")
+        pytest.skip("chromium is not installed")
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    with Browser(OUTPUT / f"{name}.log") as browser:
+        yield browser
 
 
 class DemoApp:
@@ -45,8 +63,11 @@ class DemoApp:
         )
         world.settle()
 
-    def user(self, email, first="Ada", last="Lovelace"):
+    _numbers = itertools.count()
+
+    def user(self, email=None, first="Ada", last="Lovelace"):
         """Adds a user. Returns the address."""
+        email = email or f"ada{next(self._numbers)}@mail.example"
         self.world.admin.call("put_user", "demo", email, first, last, email_verified=True)
         return email
 
@@ -76,6 +97,19 @@ class DemoTab(Page):
     def view(self, name, timeout=15.0):
         """Waits until a section is the one that is shown, and the app rests."""
         self.wait(f"document.querySelector('section:not([hidden])')?.id === {json.dumps(name)} && !document.body.ariaBusy", timeout)
+
+    def says(self, text):
+        """Waits until the app says something, and rests."""
+        self.expect("#notice", text)
+        self.wait("!document.body.ariaBusy")
+
+    def touch(self, is_touched):
+        """Whether the virtual authenticator is touched when it asks."""
+        self.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": self.authenticator, "enabled": is_touched})
+
+    def silent(self, *but):
+        """The console said nothing but that the server refused what the test had it refuse."""
+        assert [one for one in self.complaints() if not any(part in str(one) for part in but)] == []
 
     def press(self, name):
         """Presses a button by what it does."""
@@ -124,6 +158,11 @@ class DemoTab(Page):
     def session(self):
         """The document with the session."""
         return next(document for document in self.documents().values() if "session" in document)
+
+    def session_id(self):
+        """`sid` of the ID token."""
+        payload = self.session()["session"]["idToken"].split(".")[1]
+        return json.loads(base64.urlsafe_b64decode(payload + "=="))["sid"]
 
     def expire(self):
         """The access tokens are gone; the next call refreshes."""
