@@ -4,8 +4,9 @@ import PackagePlugin
 /// Embeds text files into the target that uses it, as `Embedded.<name>` (see the tool `embed-files`).
 ///
 /// Which files is a matter of place: a target's own folder `Templates` becomes `Embedded.templates`; `Persistence` gets
-/// the package's `sql/schema`, `sql/migrations`, `sql/functions` and `sql/facts`, and `HostedPages` its `clients/js` as
-/// `Embedded.modules`; the executable gets `BuildFacts`: commit, compiler and resolved packages.
+/// the package's `sql/schema`, `sql/migrations`, `sql/functions` and `sql/facts`, `HostedPages` its `clients/js` as
+/// `Embedded.modules`, and the executable its `examples/spa` as `Embedded.demoApp`, and `BuildFacts`: commit, compiler
+/// and resolved packages.
 @main
 struct EmbedFiles: BuildToolPlugin {
     func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {
@@ -19,6 +20,9 @@ struct EmbedFiles: BuildToolPlugin {
         }
         if target.name == "HostedPages" {
             folders.append(("modules", context.package.directoryURL.appending(path: "clients/js")))
+        }
+        if target.name == "postern" {
+            folders.append(("demoApp", context.package.directoryURL.appending(path: "examples/spa")))
         }
         let templates = target.directoryURL.appending(path: "Templates")
         if FileManager.default.fileExists(atPath: templates.path()) { folders.append(("templates", templates)) }

@@ -38,6 +38,9 @@ public final class DevOutbox: MailTransport, MessageMemory {
     /// The mails, newest first.
     public var mails: [Mail] { kept.withLock { $0.reversed() } }
 
+    /// Forgets all of them.
+    public func empty() { kept.withLock { $0 = [] } }
+
     /// Keeps the mail and drops the oldest one beyond the capacity.
     public func send(_ mail: OutgoingMail, before deadline: ContinuousClock.Instant) async -> DeliveryOutcome {
         let message = mail.message

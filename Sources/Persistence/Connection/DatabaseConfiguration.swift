@@ -15,6 +15,8 @@ public struct DatabaseConfiguration: Sendable {
     public var statementTimeout: Duration = .seconds(5)
     /// How long a statement waits for a lock. Short: a waiting statement keeps a connection from its realm.
     public var lockTimeout: Duration = .milliseconds(500)
+    /// The role that statements run as; `nil`: the one that logs in.
+    package var role: String?
     /// Shown in `pg_stat_activity`.
     public var applicationName: String = "postern/1"
 

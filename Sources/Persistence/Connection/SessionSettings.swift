@@ -40,6 +40,7 @@ struct SessionSettings {
         } else {
             settings += ["statement_timeout=0", "lock_timeout=0", "idle_in_transaction_session_timeout=0"]
         }
+        if let role = configuration.role { settings.append("role=\(role)") }
         options += settings.map { "-c \($0)" }.joined(separator: " ")
 
         let connectSeconds = max(2, (configuration.connectTimeout.milliseconds + 999) / 1000)

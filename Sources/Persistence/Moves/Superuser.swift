@@ -1,7 +1,7 @@
 /// One session of an operator's command, without time limits, in one cluster.
 struct Superuser: Sendable {
     let cluster: String
-    private let connection: Connection
+    private let session: SQLSession
 
     /// How long a statement that must have a lock is tried.
     private static let maximumWait = Duration.seconds(180)
@@ -12,22 +12,18 @@ struct Superuser: Sendable {
 
     init(cluster: String, conninfo: String) async throws {
         self.cluster = cluster
-        var configuration = DatabaseConfiguration(conninfo: conninfo, connections: 1)
-        configuration.applicationName = "postern realm"
-        guard let connection = Connection(configuration) else { throw StatementFailure("no thread for a connection") }
         do {
-            try await connection.connect(timeouts: false)
+            session = try await SQLSession(conninfo: conninfo, applicationName: "postern realm")
         } catch {
-            throw StatementFailure("cluster \(cluster): \(error.message)")
+            throw StatementFailure("cluster \(cluster): \(error.description)")
         }
-        self.connection = connection
     }
 
     /// The rows of the last statement as text, NULL as the empty string.
     @discardableResult
     func rows(_ sql: String) async throws -> [[String]] {
         do {
-            return try await connection.textRows(sql)
+            return try await session.rows(sql)
         } catch {
             throw StatementFailure("cluster \(cluster): \(error.description)", sqlstate: error.sqlstate)
         }
@@ -43,7 +39,7 @@ struct Superuser: Sendable {
 
     /// Ends the session.
     func end() async {
-        await connection.disconnect()
+        await session.end()
     }
 
     /// Waits until no other command works on the realm in this cluster. The session of a command that was killed lasts

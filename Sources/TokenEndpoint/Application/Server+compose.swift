@@ -59,7 +59,8 @@ extension Server {
             routes: modules.flatMap { $0.routes(front) } + parts.routes, realms: shared.realms,
             deadline: configuration.uniformDeadline, refusals: RefusalLimit(limiter: shared.limiter),
             trustedProxies: configuration.trustedProxies, trustsForwardedHost: configuration.trustsForwardedHost,
-            metrics: metrics, transport: shared.transport, tracing: tracer.map(RequestTracing.init), logger: logger)
+            metrics: metrics, transport: shared.transport, tracing: tracer.map(RequestTracing.init),
+            elsewhere: parts.elsewhere, logger: logger)
         let services = try database.parts.flatMap { cluster in try modules.flatMap { try $0.services(in: cluster) } }
         return Application(
             responder: responder, realms: shared.realms, databaseClock: shared.databaseClock, metrics: metrics,

@@ -28,15 +28,17 @@ package struct ServerParts {
     package let eventExecutor: (any TaskExecutor)?
     /// Asks an operator about a phone number.
     package let postSignal: PossessionSignals.Post
-    /// The dev outbox under `postern dev`.
+    /// The pages of `postern dev`.
     package let routes: [Route]
+    /// What is at hosts that no realm has.
+    package let elsewhere: OtherHosts
 
     package init(
         pages: @escaping (PageParts) throws -> any ComposedPages,
         delivery: ((DeliveryParts) throws -> any Service)? = nil, postLogoutToken: @escaping LogoutTokens.Post,
         postEvent: @escaping EventSender.Post, eventExecutor: (any TaskExecutor)? = nil,
         postSignal: @escaping PossessionSignals.Post = { _, _, _, _ in nil },
-        routes: [Route] = []
+        routes: [Route] = [], elsewhere: OtherHosts = OtherHosts()
     ) {
         self.pages = pages
         self.delivery = delivery
@@ -45,5 +47,6 @@ package struct ServerParts {
         self.eventExecutor = eventExecutor
         self.postSignal = postSignal
         self.routes = routes
+        self.elsewhere = elsewhere
     }
 }

@@ -23,6 +23,7 @@ public final class Responder: Sendable {
     private let tracing: RequestTracing?
     private let logger: Logger
     private let unknownHosts: UnknownHosts
+    private let elsewhere: OtherHosts
     private let lastNumber = Atomic<UInt64>(0)
     private let hasWarnedOfForwarder = Atomic<Bool>(false)
 
@@ -30,7 +31,8 @@ public final class Responder: Sendable {
     init(
         routes: [Route], realms: RealmDirectory, deadline: UniformDeadline, refusals: RefusalLimit,
         trustedProxies: [CIDR], trustsForwardedHost: Bool, metrics: Metrics,
-        transport: TransportMetrics, tracing: RequestTracing? = nil, logger: Logger
+        transport: TransportMetrics, tracing: RequestTracing? = nil,
+        elsewhere: OtherHosts = OtherHosts(), logger: Logger
     ) {
         self.routes = Dictionary(uniqueKeysWithValues: routes.filter { !$0.hasParameter }.map { ($0.path, $0) })
         parameterRoutes = routes.filter(\.hasParameter)
@@ -44,6 +46,7 @@ public final class Responder: Sendable {
         self.tracing = tracing
         self.logger = logger
         unknownHosts = UnknownHosts(transport: transport, logger: logger)
+        self.elsewhere = elsewhere
     }
 
     /// - Parameter address: the other end of the connection.
@@ -73,7 +76,7 @@ public final class Responder: Sendable {
         let named = peer.forwardedHost ?? peer.authority ?? ""
         guard let host = HostName.canonical(named) else {
             unknownHosts.note(named)
-            return Answer(.notFound)
+            return await elsewhere.unknown(request)
         }
         let realm: Realm?
         do {
@@ -91,8 +94,9 @@ public final class Responder: Sendable {
             return found.isPage ? found.withStrictTransportSecurity : found
         }
         guard let realm else {
+            if let answer = await elsewhere.site(request, host) { return answer }
             unknownHosts.note(host)
-            return Answer(.notFound)
+            return await elsewhere.unknown(request)
         }
         guard let route else { return Answer(.notFound) }
         span?.attributes["postern.realm"] = realm.slug

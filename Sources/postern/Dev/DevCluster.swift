@@ -15,10 +15,8 @@ struct DevCluster {
     private var data: URL { directory.appending(path: "data") }
     private var log: URL { directory.appending(path: "postgresql.log") }
 
-    /// libpq parameters for a role of this cluster.
-    func conninfo(user: String) -> String {
-        "host='\(socketDirectory.path)' dbname=postern user=\(user)"
-    }
+    /// libpq parameters of the cluster's superuser.
+    var conninfo: String { "host='\(socketDirectory.path)' dbname=postern user=postgres" }
 
     init(root: URL) throws {
         binaries = try Self.findBinaries()
@@ -49,18 +47,11 @@ struct DevCluster {
         server.standardError = server.standardOutput
         try server.run()
         try waitUntilReady(server)
-        if try sql("SELECT 1 FROM pg_database WHERE datname = 'postern'", database: "postgres").isEmpty {
-            try run("createdb", "-h", socketDirectory.path, "-U", "postgres", "postern")
-        }
+        let isThere = try run(
+            "psql", "-X", "-h", socketDirectory.path, "-U", "postgres", "-d", "postgres", "-Atc",
+            "SELECT 1 FROM pg_database WHERE datname = 'postern'")
+        if isThere.isEmpty { try run("createdb", "-h", socketDirectory.path, "-U", "postgres", "postern") }
         return server
-    }
-
-    /// Runs SQL as the cluster's superuser. - Returns: the last result, unaligned.
-    @discardableResult
-    func sql(_ text: String, database: String = "postern") throws -> String {
-        try run(
-            "psql", "-X", "-q", "-h", socketDirectory.path, "-U", "postgres", "-d", database, "-v", "ON_ERROR_STOP=1",
-            "-Atc", text)
     }
 
     /// Stops a cluster that an earlier run left behind.

@@ -4,15 +4,21 @@ import Grants
 import HTTPTypes
 import TokenEndpoint
 
-/// `GET /dev/outbox` and `/dev/outbox.json`, under `postern dev` only: what would have been mailed, newest first.
+/// `GET /dev/outbox` and `/dev/outbox.json`, under `postern dev` only: what would have been mailed, newest first. A
+/// `POST` to the first empties it.
 struct DevOutboxRoutes: Sendable {
     let outbox: DevOutbox
 
     /// Both routes.
     var routes: [Route] {
         [
-            Route("/dev/outbox", [.get: .anonymous { _ in page() }]),
-            Route("/dev/outbox.json", [.get: .anonymous { _ in Answer(json: list()) }]),
+            .dev(
+                "/dev/outbox", get: { _ in page() },
+                post: { _ in
+                    outbox.empty()
+                    return .seeOther("/dev/outbox")
+                }),
+            .dev("/dev/outbox.json", get: { _ in Answer(json: list()) }),
         ]
     }
 
@@ -31,7 +37,8 @@ struct DevOutboxRoutes: Sendable {
                 + "<p>to \(HTMLText.escape(mail.to)), \(HTMLText.escape(mail.at))</p>"
                 + "<pre>\(HTMLText.escape(mail.text))</pre></article>"
         }
-        let body = items.isEmpty ? "<p>No mail yet. Ask for a code and reload.</p>" : items.joined()
+        let button = "<form method=\"post\" action=\"/dev/outbox\"><button>Empty the outbox</button></form>"
+        let body = items.isEmpty ? "<p>No mail yet. Ask for a code and reload.</p>" : button + items.joined()
         let html = """
             <!doctype html><html lang="en"><meta charset="utf-8"><title>Postern dev outbox</title>
             <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -41,9 +48,15 @@ struct DevOutboxRoutes: Sendable {
             h2,p{overflow-wrap:anywhere}
             article{border:1px solid #8886;border-radius:8px;padding:0 1rem;margin:1rem 0}
             pre{white-space:pre-wrap;overflow-wrap:anywhere}</style>
-            <h1>Dev outbox</h1><p><a href="/dev/passkey">Try passkeys in this browser</a></p>\(body)</html>
+            <h1>Dev outbox</h1><p><a href="/">Index</a> <a href="/dev/passkey">Passkeys in this browser</a></p>
+            \(body)</html>
             """
-        return Answer(html: html, policy: ["default-src 'none'", "style-src 'unsafe-inline'"])
+        return Answer(
+            html: html,
+            policy: [
+                "default-src 'none'", "style-src 'unsafe-inline'", "form-action 'self'", "base-uri 'none'",
+                "frame-ancestors 'none'",
+            ])
     }
 }
 

@@ -1,5 +1,4 @@
 import Encoding
-import Foundation
 import HTTPTypes
 import TokenEndpoint
 
@@ -15,16 +14,11 @@ struct DevPasskeyRoutes: Sendable {
     ///   - rpID: its RP-ID, to be shown.
     ///   - email: a user to begin with.
     init(clientID: String, rpID: String, email: String) {
-        let style = Self.embedded("dev-passkey.css")
-        let script = Self.embedded("dev-passkey.js")
-        var html = Self.embedded("dev-passkey.html")
+        let style = DevTemplate("dev.css").filled()
+        let script = DevTemplate("dev-passkey.js").filled()
         let text = ["client": clientID, "rpID": rpID, "email": email].mapValues(HTMLText.escape)
-        // Style and script last: what they contain is not looked at again.
-        for (name, value) in text.map({ ($0, $1) }) + [("style", style), ("script", script)] {
-            html = html.replacingOccurrences(of: "{{\(name)}}", with: value)
-        }
         page = Answer(
-            html: html,
+            html: DevTemplate("dev-passkey.html").filled(text.merging(["style": style, "script": script]) { $1 }),
             policy: [
                 "default-src 'none'", "style-src '\(Answer.sourceHash(style))'",
                 "script-src '\(Answer.sourceHash(script))'",
@@ -35,10 +29,6 @@ struct DevPasskeyRoutes: Sendable {
 
     /// The route.
     var routes: [Route] {
-        [Route("/dev/passkey", [.get: .anonymous { [page] _ in page }])]
-    }
-
-    private static func embedded(_ name: String) -> String {
-        Embedded.templates.first { $0.name == name }?.text ?? ""
+        [.dev("/dev/passkey", get: { [page] _ in page })]
     }
 }

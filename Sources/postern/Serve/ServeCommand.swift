@@ -90,6 +90,8 @@ struct ServeCommand: AsyncParsableCommand {
 struct ServerRun: Redacted {
     let configuration: ServerConfiguration
     let clusters: [(cluster: String, conninfo: String)]
+    /// The role that statements run as, when the ones that log in may do more.
+    var role: String?
     /// To each cluster.
     let connections: Int
     let keyring: Keyring
@@ -99,6 +101,8 @@ struct ServerRun: Redacted {
     /// Where messages stay under `postern dev`.
     var memory: (any MessageMemory)?
     let extraRoutes: [Route]
+    /// What is at hosts that no realm has.
+    var elsewhere = OtherHosts()
     let logger: Logger
     /// The most mails in any second; no bound if `nil`.
     var mailsPerSecond: Int?
@@ -108,10 +112,10 @@ struct ServerRun: Redacted {
         let metrics = Metrics()
         let tracer = configuration.traces.map { OTLPTracer(ratio: $0.ratio, metrics: metrics.registry) }
         let database = Database(
-            members: clusters.map {
-                .init(
-                    name: $0.cluster,
-                    configuration: DatabaseConfiguration(conninfo: $0.conninfo, connections: connections))
+            members: clusters.map { cluster in
+                var configuration = DatabaseConfiguration(conninfo: cluster.conninfo, connections: connections)
+                configuration.role = role
+                return .init(name: cluster.cluster, configuration: configuration)
             }, logger: logger, metrics: metrics.registry, tracer: tracer)
         var pace = OutboxSender.Configuration()
         // The mails of each cluster have a sender of their own.
@@ -131,7 +135,7 @@ struct ServerRun: Redacted {
                 },
                 postLogoutToken: Self.logoutTokenPost(), postEvent: Self.eventPost(eventCaller, secrets),
                 eventExecutor: eventCaller.executor,
-                postSignal: Self.signalPost(), routes: extraRoutes),
+                postSignal: Self.signalPost(), routes: extraRoutes, elsewhere: elsewhere),
             metrics: metrics, tracer: tracer, onServing: { onStarted() }, logger: logger)
         // The first to start stops last: the spans of the others are exported.
         let exporter = tracer.map { SpanExporter($0, version: Version.number, post: spanPost()) }
@@ -152,7 +156,7 @@ struct ServerRun: Redacted {
     }
 
     /// Says in one line that the addresses cannot be listened on.
-    private static func listening(on addresses: [ListenAddress], _ body: () async throws -> Void) async throws {
+    static func listening(on addresses: [ListenAddress], _ body: () async throws -> Void) async throws {
         do {
             try await body()
         } catch let error as IOError {

@@ -17,6 +17,12 @@ struct DevOutboxReader {
         func value(_ kind: Kind) -> String? { kind == .code ? code : link }
     }
 
+    /// What `postern dev` says at a host that no realm has.
+    private struct UnknownHost: Decodable {
+        let error: String
+        let hosts: [String]
+    }
+
     /// What there is for somebody.
     enum Newest: Equatable {
         /// The server has no dev outbox.
@@ -37,6 +43,12 @@ struct DevOutboxReader {
             (body, response) = try await transport.send(URLRequest(url: url))
         } catch {
             throw CommandFailure("\(url.host ?? "the server") does not answer: \(error.localizedDescription)")
+        }
+        if response.statusCode == 404, let refusal = try? JSONDecoder().decode(UnknownHost.self, from: body),
+            refusal.error == "unknown_host"
+        {
+            throw CommandFailure(
+                "no realm has the host \(url.host ?? ""): --url takes one of \(refusal.hosts.joined(separator: ", "))")
         }
         guard response.statusCode == 200, let messages = try? JSONDecoder().decode([Message].self, from: body) else {
             return .noOutbox
