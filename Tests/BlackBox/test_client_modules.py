@@ -356,9 +356,12 @@ def test_what_is_declared_is_what_there_is():
         module = json.dumps((REPOSITORY / f"clients/js/{name}.js").as_uri())
         run = node("--input-type=module", "-e", f"console.log(JSON.stringify(Object.keys(await import({module}))))")
         assert run.returncode == 0 and set(json.loads(run.stdout)) == names, (name, run.stdout, run.stderr)
-    members = set(re.findall(r"^  (?:readonly )?(\w+)(?=[(<:])", declared_class(), re.M)) - {"constructor"}
-    source = (REPOSITORY / "clients/js/client.js").read_text().partition("export class Postern {")[2]
-    assert members == set(re.findall(r"^  (?:get )?(\w+)\(", source, re.M)) - {"constructor"} | {"ready"}
+    members = set(re.findall(r"^  (?:readonly )?(\w+)(?=[(<:])", declared_class(), re.M))
+    run = node("--input-type=module", "-e", f"""
+        import {{ Postern }} from {json.dumps((REPOSITORY / "clients/js/client.js").as_uri())};
+        const client = new Postern({{ origin: "https://id.example.com", clientId: "x" }});
+        console.log(JSON.stringify([...Object.getOwnPropertyNames(Postern.prototype), ...Object.keys(client)]));""")
+    assert run.returncode == 0 and set(json.loads(run.stdout)) == members, (run.stdout, run.stderr)
 
 
 def declared_class():
@@ -366,18 +369,65 @@ def declared_class():
     return (REPOSITORY / "clients/js/client.d.ts").read_text().partition("export class Postern {")[2].partition("\n}")[0]
 
 
-def test_the_declarations_hold_for_a_strict_program(tmp_path):
-    """TypeScript 4.8 and newer."""
+def tsc(folder, *arguments):
+    """Runs TypeScript 4.8 or newer over a folder. Returns what it complains about."""
     if shutil.which("tsc") is None:
-        report.say("the declarations of the client modules were not compiled: tsc is not installed (apt-get install node-typescript)")
+        report.say("types of the client modules were not checked: tsc is not installed (apt-get install node-typescript)")
         pytest.skip("tsc is not installed")
+    settings = ("--noEmit", "--target", "es2022", "--module", "es2022", "--moduleResolution", "node", "--lib", "es2022,dom,dom.iterable")
+    return subprocess.run(["tsc", *settings, *arguments], cwd=folder, capture_output=True, text=True, timeout=120, check=False).stdout
+
+
+def test_the_declarations_hold_for_a_strict_program(tmp_path):
+    """And a call that is not as declared is found."""
     for path in (REPOSITORY / "clients/js").glob("*.d.ts"):
         shutil.copy(path, tmp_path)
-    shutil.copy(SCRIPTS / "declared.ts", tmp_path)
-    run = subprocess.run(
-        ["tsc", "--noEmit", "--strict", "--target", "es2022", "--module", "es2022", "--moduleResolution", "node", "--lib", "es2022,dom",
-         "declared.ts"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
-    assert run.returncode == 0, run.stdout
+    program = (SCRIPTS / "declared.ts").read_text()
+    (tmp_path / "declared.ts").write_text(program)
+    assert tsc(tmp_path, "--strict", "declared.ts") == ""
+    (tmp_path / "wrong.ts").write_text(program.replace('{ email: "ada@example.com" }', '{ mail: "ada@example.com" }'))
+    assert "'mail' does not exist" in tsc(tmp_path, "--strict", "wrong.ts")
+
+
+def test_the_sources_have_no_mistake_of_types(tmp_path):
+    """`checkJs`; and a name that there is not is found."""
+    for path in (REPOSITORY / "clients/js").glob("*.js"):
+        shutil.copy(path, tmp_path)
+    names = [path.name for path in tmp_path.iterdir()]
+    assert tsc(tmp_path, "--allowJs", "--checkJs", *names) == ""
+    path = tmp_path / "pages.js"
+    path.write_text(path.read_text().replace("client.establish(", "clientele.establish("))
+    assert "clientele" in tsc(tmp_path, "--allowJs", "--checkJs", "pages.js")
+
+
+def test_the_package_is_installed_and_imported(tmp_path):
+    """`npm pack`, an empty folder, Node and TypeScript; nothing else is installed or reached."""
+    if shutil.which("npm") is None:
+        report.say("the package of the client modules was not made: npm is not installed (apt-get install npm)")
+        pytest.skip("npm is not installed")
+
+    def npm(folder, *arguments):
+        folder.mkdir(exist_ok=True)
+        call_ = ["npm", *arguments, "--offline", "--no-audit", "--no-fund", "--cache", str(tmp_path / "cache")]
+        run = subprocess.run(call_, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+        assert run.returncode == 0, run.stdout + run.stderr
+        return run.stdout.strip().splitlines()
+
+    archive = npm(tmp_path / "packed", "pack", str(REPOSITORY / "clients/js"))[-1]
+    app = tmp_path / "app"
+    npm(app, "init", "--yes")
+    npm(app, "install", str(tmp_path / "packed" / archive))
+    assert [path.name for path in (app / "node_modules").iterdir() if not path.name.startswith(".")] == ["postern-client"]
+    (app / "app.mjs").write_text("""
+        import { Postern, PosternError, stepUpChallenge } from "postern-client";
+        import { signInWithPasskey } from "postern-client/passkeys";
+        import { finishSignIn } from "postern-client/pages";
+        const client = new Postern({ origin: "https://id.example.com", clientId: "x" });
+        console.log((await client.ready).reason, typeof stepUpChallenge, typeof signInWithPasskey, typeof finishSignIn);
+        console.log(await client.accessToken().catch(error => error instanceof PosternError && error.code));
+    """)
+    run = subprocess.run(["node", "app.mjs"], cwd=app, capture_output=True, text=True, timeout=60, check=False)
+    assert run.stdout.split() == ["never", "function", "function", "function", "signed_out"], run.stderr
 
 
 def test_the_client_runs_where_only_ecmascript_fetch_and_timers_are():

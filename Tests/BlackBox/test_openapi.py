@@ -211,7 +211,7 @@ def test_a_walk_through_every_operation(watched, world):
     for path in ("openid-configuration", "oauth-authorization-server", "jwks", "jwks.json", "apple-app-site-association", "assetlinks.json"):
         answer = expect(app.get(f"/.well-known/{path}"), 200)
         expect(app.get(f"/.well-known/{path}", {"If-None-Match": answer.header("etag")}), 304)
-    for name in ("postern.js", "core.js", "client.js", "passkeys.js", "pages.js"):
+    for name in ("postern.js", "core.js", "client.js", "requests.js", "passkeys.js", "pages.js"):
         answer = expect(app.get(f"/sdk/v1/{name}"), 200)
         expect(app.get(f"/sdk/v1/{name}", {"If-None-Match": answer.header("etag")}), 304)
     expect(app.get("/api/app-info"), 200)

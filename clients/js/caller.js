@@ -9,8 +9,8 @@ export const TOKEN = "/connect/token", REVOKE = "/connect/revoke";
 /** Growing pauses: 0.5, 1, 2, 4, then 8 s, each a fifth more or less. */
 export const pauses = () => {
   let next = 500;
-  return retryAfter => {
-    const rest = Math.max(next * (0.8 + 0.4 * Math.random()), 1000 * (retryAfter ?? 0));
+  return (retryAfter = 0) => {
+    const rest = Math.max(next * (0.8 + 0.4 * Math.random()), 1000 * retryAfter);
     next = Math.min(2 * next, 8000);
     return rest;
   };
@@ -22,24 +22,22 @@ export class Caller extends Keeper {
   answered(_document) {}
 
   /**
-   * Makes a call. This looks into the store before each attempt, gives each a proof of its own, answers a request for a
-   * nonce once, and sends again for 45 s what was lost, if the call says so.
-   * - Resolves: the answer, a refusal too; or `{ lost, retryAfter }` when nothing was decided.
+   * Makes a call. Each attempt looks into the store and has a proof of its own. A request for a nonce is answered once;
+   * what was lost is sent again for 45 s if the call `repeats`.
+   * @returns {Promise<any>} the answer, a refusal too; or `{ lost, retryAfter }` when nothing was decided
    */
   async outcome(call) {
     const { method = "POST", path, token, repeats, signal } = call;
     const began = moment(), rest = pauses();
     let hadNonce, hadProof;
     for (;;) {
-      const document = await this.look();
-      const sent = moment();
+      const document = await this.look(), sent = moment();
       let answer;
       try {
         const key = await this.key(call.proof, document);
-        const { value, type } = token ?? {};
         answer = await this.server.attempt(method, path, {
-          ...call, token: value, scheme: type, key: type === "Bearer" ? undefined : key,
-          at: Date.now() / 1000 + (document.clock ?? 0),
+          ...call, token: token?.value, scheme: token?.type, key: token?.type === "Bearer" ? undefined : key,
+          at: this.time(document),
         });
       } catch (error) {
         if (error instanceof PosternError) throw error;
@@ -56,17 +54,14 @@ export class Caller extends Keeper {
         hadNonce = true;
         continue;
       }
-      let isLost = !answer || answer.status === 408 || answer.status >= 500;
-      if (error === "invalid_dpop_proof") {
-        // HTTP stacks repeat requests by themselves; the copy then finds its proof used.
-        if (method !== "POST" || path === TOKEN) {
-          if (hadProof) return answer;
-          hadProof = true;
-          continue;
-        }
-        isLost = true;
+      // HTTP stacks repeat requests by themselves; the copy then finds its proof used.
+      const isCopy = error === "invalid_dpop_proof";
+      if (isCopy && (method !== "POST" || path === TOKEN)) {
+        if (hadProof) return answer;
+        hadProof = true;
+        continue;
       }
-      if (!isLost) return answer;
+      if (answer && !isCopy && answer.status !== 408 && answer.status < 500) return answer;
       const why = !answer && await this.server.whyNot();
       if (why) throw why;
       const retryAfter = answer?.retryAfter, wait = rest(retryAfter);
@@ -84,25 +79,24 @@ export class Caller extends Keeper {
     return answer;
   }
 
-  /** A call of the server with a form or JSON, to which the client's name is added. */
-  async post(path, members, more) {
-    const form = Array.isArray(members) && [...members, ["client_id", this.clientId]];
-    const body = form ? { form } : { body: () => ({ ...members, ClientId: this.clientId }) };
-    return (await this.accepted({ path, proof: "session", ...body, ...more })).json ?? {};
+  /** A form with the client's name. - Resolves: the answer. */
+  post(path, form, options) {
+    return this.accepted({ path, proof: "session", form: [...form, ["client_id", this.clientId]], ...options });
   }
 
   async token(form, options) {
-    const answer = await this.accepted({
-      path: TOKEN, proof: "session", form: [...form, ["client_id", this.clientId]], ...options });
-    const tokens = tokensOf(answer);
+    const tokens = tokensOf(await this.post(TOKEN, form, options));
     if (!tokens) throw unavailable();
     await this.learnTime(tokens.claims);
     return tokens;
   }
 
+  /** Seconds by the clock of the server. */
+  time({ clock = 0 }) { return Date.now() / 1000 + clock; }
+
   /** Keeps the difference of the clocks when it is more than half of what a proof may be off (RFC 9449 §11.1). */
-  async learnTime({ iat } = {}) {
-    const offset = Math.round(iat - Date.now() / 1000);
+  async learnTime(claims) {
+    const offset = Math.round(claims?.iat - Date.now() / 1000);
     if (!(Math.abs(offset) < 3_155_760_000)) return;
     await this.edit(document => {
       if (Math.abs(offset - (document.clock ?? 0)) <= 30) return;

@@ -3,165 +3,82 @@
 //
 //     import { Postern } from "https://auth.example.com/sdk/v1/client.js";
 
-import { PosternError, base64url, moment, nonceOf, pause, proof, since, utf8 } from "./core.js";
+import { NONE, PosternError, moment, nonceOf, pause, proof, since } from "./core.js";
 import {
-  claimsOf, errorOf, failure, hex, inside, misuse, originOf, refusal, signedOut, span, stepUpChallenge, sure,
-  unavailable,
+  claimsOf, errorOf, failure, inside, misuse, originOf, signedOut, stepUpChallenge, sure, unavailable,
 } from "./answers.js";
 import { tell } from "./keeper.js";
-import { Session } from "./session.js";
+import { Requests } from "./requests.js";
 
 export { PosternError, stepUpChallenge };
 
-const LINK = "urn:cocoar:magic", CODE = "urn:cocoar:otp";
+/** Members of a form, without those that have no value. */
+const given = members => Object.entries(members).filter(([, value]) => value);
+const factorOf = ({ totpCode, recoveryCode } = NONE) => given({ totp_code: totpCode, recovery_code: recoveryCode });
 
-const factorOf = ({ totpCode, recoveryCode } = {}) =>
-  totpCode ? [["totp_code", totpCode]] : recoveryCode ? [["recovery_code", recoveryCode]] : [];
-
-/** As the app sees a request: no handle. */
-const shown = ({ id, kind, address, expires: expiresAt, resend: resendAt, sendsLeft, matchNumber, pages = {} }) => ({
-  kind: kind === "registration" ? "code" : kind, id, address, expiresAt, resendAt, sendsLeft, matchNumber, ...pages,
-});
+/** How a request is waited for: grant, and the member that has its handle. */
+const POLLS = {
+  link: ["urn:cocoar:magic", "auth_session"], approval: ["urn:openid:params:grant-type:ciba", "auth_req_id"],
+  device: ["urn:ietf:params:oauth:grant-type:device_code", "device_code"],
+};
 
 /** What the modules of a client share: the session, and the ways to sign in. */
-class Machine extends Session {
+class Machine extends Requests {
   #polls = new Map();
 
   changedElsewhere({ pending }, isOther) {
     for (const id of this.#polls.keys()) {
-      if (isOther || !pending.some(one => one.id === id)) this.endPoll(id, failure("cancelled"));
+      if (isOther || !pending.some(one => one.id === id)) this.#endPoll(id, failure("cancelled"));
     }
-  }
-
-  // -- Requests under way
-
-  /** Makes a request, and stores it. `handle` is what the server knows it by: a secret. */
-  async begin(kind, handle, life, members) {
-    if (!handle || span(life) === undefined) throw unavailable();
-    const made = { id: this.secret(), kind, handle, expires: Date.now() + span(life), ...members };
-    await this.edit(document => { document.pending.push(made); });
-    return shown(made);
-  }
-
-  async pendingOf({ id }, ...kinds) {
-    const found = (await this.look()).pending.find(one => one.id === id);
-    if (found && !kinds.includes(found.kind)) throw misuse("the request is for another method");
-    return found;
-  }
-
-  async pending() {
-    const { pending } = await this.look();
-    return pending.filter(({ kind, expires }) => kind !== "provider" && expires > Date.now()).map(shown);
   }
 
   async forget({ id }) {
-    await this.#drop(id);
-    this.endPoll(id, failure("cancelled"));
-  }
-
-  #drop(id) {
-    return this.edit(document => { document.pending = document.pending.filter(one => one.id !== id); });
-  }
-
-  /** Asks for a message with a code or a link. */
-  async ask(kind, address, { firstName: FirstName, lastName: LastName } = {}) {
-    const { email, phone, channel = "sms" } = address;
-    if (!email && !phone) throw misuse("an address has email or phone");
-    const asked = email ? { Email: email } : { Phone: phone, ...(kind !== "link" && { Channel: channel }) };
-    const { handle, life, ...members } = await this.#message(kind, { ...asked, FirstName, LastName });
-    return this.begin(kind, handle, life, { address, ...members });
-  }
-
-  /** Asks again. Sooner than `resendAt` nothing is sent, and the same request comes back. */
-  async resend(request) {
-    const former = await this.pendingOf(request, "code", "registration", "link");
-    if (!former) throw misuse("the request is over: ask anew");
-    const { life, ...made } = await this.#message(former.kind, { ...former.asked, AuthSession: former.handle });
-    const { address, id, kind } = former;
-    const due = former.resend > Date.now() && { resend: former.resend, expires: former.expires };
-    const renewed = { id, kind, address, expires: Date.now() + span(life), ...made, ...due };
-    await this.edit(document => {
-      const others = document.pending.filter(one => one.id !== id);
-      if (others.length === document.pending.length) throw failure("cancelled");
-      document.pending = [...others, renewed];
-    });
-    return shown(renewed);
-  }
-
-  async #message(kind, members) {
-    const { hint: IdTokenHint } = await this.look();
-    const path = {
-      registration: "/api/account/native/register", link: "/api/account/magic-link/request",
-    }[kind] ?? "/api/account/native/otp/request";
-    let answer, Challenge;
-    for (;;) {
-      const body = { ...members, ClientId: this.clientId, IdTokenHint, Challenge };
-      answer = await this.outcome({ path, proof: "session", body: () => body });
-      if (answer.ok) break;
-      if (answer.lost) throw unavailable(answer.retryAfter);
-      const work = !Challenge && answer.status === 400 && answer.json?.error === "challenge_required";
-      Challenge = work && await this.#solve(answer.json.Challenge);
-      if (!Challenge) throw refusal(answer);
-    }
-    const { AuthSession: handle, ExpiresIn: life, ResendAfter, ...more } = answer.json ?? {};
-    const { SendsLeft: sendsLeft, Interval: interval, MatchNumber: matchNumber } = more;
-    const { AuthSession, ...asked } = members, wait = span(ResendAfter);
-    if (!handle || span(life) === undefined || wait === undefined) throw unavailable();
-    return { asked, handle, life, resend: Date.now() + wait, sendsLeft, interval, matchNumber };
-  }
-
-  /** Work that the server asks of strangers: the number whose SHA-256, behind a salt, is given (ALTCHA, version 1). */
-  async #solve({ algorithm, challenge, salt, signature, maxnumber } = {}) {
-    const { sha256 } = this.server.tools;
-    const isOurs = algorithm === "SHA-256" && maxnumber <= 5_000_000 && salt?.length <= 1024;
-    if (!this.hasDigest || !isOurs) return undefined;
-    for (let from = 0; from <= maxnumber; from += 500) {
-      const tried = await Promise.all(Array.from({ length: 500 }, (_, at) => sha256(utf8(`${salt}${from + at}`))));
-      const found = tried.findIndex(hash => hex(hash) === challenge);
-      if (found >= 0) {
-        const answer = { algorithm, challenge, number: from + found, salt, signature };
-        return base64url(utf8(JSON.stringify(answer)));
-      }
-    }
-    return undefined;
+    await this.drop(id);
+    this.#endPoll(id, failure("cancelled"));
   }
 
   // -- Signing in
 
-  async signInWithCode(request, code, factor, demand = {}) {
+  signInWithCode(request, code, factor) { return this.#byCode(request, code, factor); }
+
+  async #byCode(request, code, factor, demand = NONE) {
     if (!String(code ?? "").trim()) throw misuse("the code is empty");
     const found = await this.pendingOf(request, "code", "registration");
     // Without a handle the code is one of a request that is over.
     if (!found) throw failure("wrong_code");
-    const tokens = await this.token([
-      ["grant_type", CODE], ["auth_session", found.handle], ["otp_code", code], ["scope", this.scope],
-      ...factorOf(factor), ...demand.form ?? [],
-    ], { grant: "wrong_code", repeats: true });
-    return this.establish(tokens, { pending: found.id, ...demand });
+    return this.signIn(
+      { grant_type: "urn:cocoar:otp", auth_session: found.handle, otp_code: code, ...demand.form }, factor,
+      { grant: "wrong_code", repeats: true }, { pending: found.id, ...demand });
+  }
+
+  /** Asks for tokens, and keeps the session that they open. */
+  async signIn(form, factor, options, expected) {
+    const tokens = await this.token([...given({ scope: this.scope, ...form }), ...factorOf(factor)], options);
+    return this.establish(tokens, expected);
   }
 
   /** What a step-up has to reach: levels, and the person of the session. */
   async demand({ levels }) {
     const { session, reason = "never" } = await this.look();
     if (!session) throw signedOut(reason);
-    return { subject: claimsOf(session.idToken).sub, form: levels.length ? [["acr_values", levels.join(" ")]] : [] };
+    return { subject: claimsOf(session.idToken).sub, form: { acr_values: levels.join(" ") } };
   }
 
   async stepUpWithCode(challenge, request, code, factor) {
-    return this.signInWithCode(request, code, factor, await this.demand(challenge));
+    return this.#byCode(request, code, factor, await this.demand(challenge));
   }
 
   async appInfo() { return (await this.accepted({ method: "GET", path: "/api/app-info" })).json; }
 
   async requestApproval(hint) {
     const { auth_req_id: handle, expires_in: life, interval, match_number: matchNumber }
-      = await this.post("/connect/bc-authorize", [["scope", this.scope], ["login_hint", hint]]);
+      = await this.answerTo("/connect/bc-authorize", { scope: this.scope, login_hint: hint });
     return this.begin("approval", handle, life, { interval, matchNumber });
   }
 
   async requestDeviceSignIn() {
     const { device_code: handle, expires_in: life, interval, ...more }
-      = await this.post("/connect/device_authorization", [["scope", this.scope]]);
+      = await this.answerTo("/connect/device_authorization", { scope: this.scope });
     const pages = {
       userCode: more.user_code, verificationUrl: more.verification_uri,
       completeVerificationUrl: more.verification_uri_complete,
@@ -171,32 +88,31 @@ class Machine extends Session {
 
   async beginProvider(provider) {
     const { auth_session: handle, nonce, expires_in: life }
-      = await this.post("/connect/federated/begin", [["provider", provider]]);
+      = await this.answerTo("/connect/federated/begin", { provider });
     const { id, expiresAt } = await this.begin("provider", handle, life);
     return { id, provider, nonce, expiresAt };
   }
 
+  async answerTo(path, form) { return (await this.post(path, given(form))).json ?? NONE; }
+
   async signInAsTrustedDevice(factor) {
     if (!this.hasKey) throw misuse("a trusted device needs WebCrypto");
     // The nonce of such a proof signs in once, so this is sent once.
-    const form = [["grant_type", "urn:postern:device"], ["scope", this.scope], ...factorOf(factor)];
-    return this.establish(await this.token(form, { proof: "device", spends: true }));
+    return this.signIn({ grant_type: "urn:postern:device" }, factor, { proof: "device", spends: true });
   }
 
   async signInWithProvider(request, { identityToken, authorizationCode, firstName, lastName }, factor) {
     const found = await this.pendingOf(request, "provider");
     if (!found) throw misuse("the request is over: begin with beginProvider");
-    const optional = [["authorization_code", authorizationCode], ["first_name", firstName], ["last_name", lastName]];
-    const tokens = await this.token([
-      ["grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"], ["subject_token", identityToken],
-      ["subject_token_type", "urn:ietf:params:oauth:token-type:id_token"], ["auth_session", found.handle],
-      ["scope", this.scope], ...optional.filter(([, value]) => value), ...factorOf(factor),
-    ], { repeats: true });
-    return this.establish(tokens, { pending: found.id });
+    return this.signIn({
+      grant_type: "urn:ietf:params:oauth:grant-type:token-exchange",
+      subject_token: identityToken, subject_token_type: "urn:ietf:params:oauth:token-type:id_token",
+      auth_session: found.handle, authorization_code: authorizationCode, first_name: firstName, last_name: lastName,
+    }, factor, { repeats: true }, { pending: found.id });
   }
 
   /** Waits until a request was confirmed elsewhere. Callers share the polls. */
-  async wait(request, { secondFactor, signal } = {}) {
+  async wait(request, { secondFactor, signal } = NONE) {
     const found = await this.pendingOf(request, "link", "approval", "device");
     if (!found) throw failure("expired");
     if (signal?.aborted) throw failure("cancelled");
@@ -218,7 +134,7 @@ class Machine extends Session {
   }
 
   /** Ends the waiting for a request with a user or an error. */
-  endPoll(id, outcome) {
+  #endPoll(id, outcome) {
     const poll = this.#polls.get(id);
     poll?.stop?.abort();
     const isError = outcome instanceof PosternError;
@@ -240,7 +156,7 @@ class Machine extends Session {
       Object.assign(poll, { at: moment(), pause: Math.max(poll.interval, 1000 * least) });
       if (outcome && !signal.aborted) {
         poll.factor = undefined;
-        this.endPoll(id, outcome);
+        this.#endPoll(id, outcome);
       }
     }
   }
@@ -250,12 +166,9 @@ class Machine extends Session {
     try {
       found = (await this.look()).pending.find(one => one.id === id);
       if (!found) throw failure("expired");
-      const { kind, handle } = found;
-      const form = kind === "link" ? [["grant_type", LINK], ["auth_session", handle], ["scope", this.scope]]
-        : kind === "approval" ? [["grant_type", "urn:openid:params:grant-type:ciba"], ["auth_req_id", handle]]
-          : [["grant_type", "urn:ietf:params:oauth:grant-type:device_code"], ["device_code", handle]];
-      const tokens = await this.token([...form, ...factorOf(poll.factor)], { grant: "expired", signal });
-      return { outcome: await this.establish(tokens, { pending: id }) };
+      const { kind, handle } = found, [grant_type, member] = POLLS[kind];
+      const form = { grant_type, [member]: handle, scope: kind === "link" && this.scope };
+      return { outcome: await this.signIn(form, poll.factor, { grant: "expired", signal }, { pending: id }) };
     } catch (error) {
       const { code, retryAfter: least = 0 } = error;
       if (code === "authorization_pending") return {};
@@ -266,7 +179,7 @@ class Machine extends Session {
       // What was confirmed in its last moment can be polled for a minute more.
       const goesOn = found && Date.now() + 1000 * least < found.expires + 60_000;
       if (["unavailable", "rate_limited"].includes(code) && goesOn) return { least };
-      if (["denied", "expired"].includes(code) && !signal.aborted) await this.#drop(id).catch(() => {});
+      if (["denied", "expired"].includes(code) && !signal.aborted) await this.drop(id).catch(() => {});
       return { outcome: error };
     }
   }
@@ -274,10 +187,9 @@ class Machine extends Session {
   // -- Requests to APIs
 
   /** Sends a request with an access token; once more after a nonce or with a fresh token, never for a lost answer. */
-  async fetch(input, init = {}, audience) {
+  async fetch(input, init = NONE, audience) {
     const headers = new Headers(init.headers);
-    const { href: url } = globalThis.location ? new URL(input, location.href) : { href: String(input) };
-    const origin = originOf(url);
+    const url = globalThis.location ? new URL(input, location.href).href : String(input), origin = originOf(url);
     if (!origin) throw misuse("an access token needs https, and no password in the URL");
     if (headers.has("Authorization")) throw misuse("the request has Authorization already");
     if (init.mode === "no-cors") throw misuse("mode no-cors drops Authorization");
@@ -289,8 +201,8 @@ class Machine extends Session {
       headers.set("Authorization", `${type} ${token}`);
       if (type === "DPoP") {
         const document = await this.look(), key = await this.key("session", document);
-        const at = Date.now() / 1000 + (document.clock ?? 0), method = (init.method ?? "GET").toUpperCase();
-        headers.set("DPoP", await proof(key, server.tools, { method, url, token, nonce: server.nonce(origin), at }));
+        const method = (init.method ?? "GET").toUpperCase(), nonce = server.nonce(origin), at = this.time(document);
+        headers.set("DPoP", await proof(key, server.tools, { method, url, token, nonce, at }));
       } else {
         headers.delete("DPoP");
       }
@@ -316,12 +228,14 @@ class Machine extends Session {
 /** One client of one realm or App. Make one, and keep it. */
 export class Postern {
   #machine;
-  #run = sure(work => work(this.#machine));
 
   constructor(options) {
     this.#machine = new Machine(options);
     inside.set(this, this.#machine);
-    this.ready = this.#run(machine => machine.look()).then(() => this.state);
+    this.ready = sure(async () => {
+      await this.#machine.look();
+      return this.state;
+    })();
     this.ready.catch(() => {});
   }
 
@@ -337,26 +251,13 @@ export class Postern {
     this.ready.then(begin, begin);
     return () => { isGone = true; leave(); };
   }
+}
 
-  appInfo() { return this.#run(machine => machine.appInfo()); }
-  requestCode(address, names) { return this.#run(machine => machine.ask("code", address, names)); }
-  register(address, names) { return this.#run(machine => machine.ask("registration", address, names)); }
-  requestLink(address, names) { return this.#run(machine => machine.ask("link", address, names)); }
-  resend(request) { return this.#run(machine => machine.resend(request)); }
-  requestApproval(hint) { return this.#run(machine => machine.requestApproval(hint)); }
-  requestDeviceSignIn() { return this.#run(machine => machine.requestDeviceSignIn()); }
-  wait(pending, options) { return this.#run(machine => machine.wait(pending, options)); }
-  pending() { return this.#run(machine => machine.pending()); }
-  forget(request) { return this.#run(machine => machine.forget(request)); }
-  signInWithCode(...call) { return this.#run(machine => machine.signInWithCode(...call.slice(0, 3))); }
-  signInAsTrustedDevice(factor) { return this.#run(machine => machine.signInAsTrustedDevice(factor)); }
-  beginProvider(provider) { return this.#run(machine => machine.beginProvider(provider)); }
-  signInWithProvider(...call) { return this.#run(machine => machine.signInWithProvider(...call)); }
-  adopt(refreshToken, idToken) { return this.#run(machine => machine.adopt(refreshToken, idToken)); }
-
-  stepUpWithCode(challenge, ...call) { return this.#run(machine => machine.stepUpWithCode(challenge, ...call)); }
-  accessToken(audience) { return this.#run(machine => machine.accessToken(audience)); }
-  fetch(input, init, audience) { return this.#run(machine => machine.fetch(input, init, audience)); }
-  account(method, path, body) { return this.#run(machine => machine.account(method, path, body)); }
-  signOut(scope) { return this.#run(machine => machine.signOut(scope)); }
+// The calls, as `client.d.ts` declares them, for a page that has no view of what is behind them.
+for (const name of [
+  "appInfo", "requestCode", "register", "requestLink", "resend", "requestApproval", "requestDeviceSignIn", "wait",
+  "pending", "forget", "signInWithCode", "signInAsTrustedDevice", "beginProvider", "signInWithProvider", "adopt",
+  "stepUpWithCode", "accessToken", "fetch", "account", "signOut",
+]) {
+  Postern.prototype[name] = sure(function (...call) { return inside.get(this)[name](...call); });
 }

@@ -1,21 +1,22 @@
-// Postern's modules, the part that every file of them needs: errors, bytes, the store and the key of this browser,
-// proofs, and one call. It touches no document, and speaks only to the origin that it is given.
+// Postern's modules, what each of them needs: errors, bytes, the store and the key of this browser, proofs, one call.
+// It touches no document, and speaks only to the origin that it is given.
+
+/** @type {any} Nothing given. */
+export const NONE = {};
 
 /**
- * A call that failed. `code` is the server's `error` (or the title of its problem), or one that a module or method
- * names; `postern.js` has `network` (no answer), `origin_not_registered` (the server answers, but not to pages of this
- * origin) and `server_error` (an answer of another form).
- * `status` is the HTTP status, 0 without an answer; `details` has the members of the answer, `retryAfter` seconds.
+ * A call that failed. `code`: the server's `error`, the title of its problem, or one that a method names; `postern.js`
+ * has `network`, `server_error` (an answer of another form) and `origin_not_registered`. `status`: 0 without an answer.
+ * `details`: the members of the answer. `retryAfter`: seconds.
  */
 export class PosternError extends Error {
-  constructor(code, message, status = 0, details = {}) {
+  constructor(code, message, status = 0, details = NONE) {
     super(message || code);
-    Object.assign(this, { name: "PosternError", code, status, details });
-    if (details.retryAfter !== undefined) this.retryAfter = details.retryAfter;
+    Object.assign(this, { name: "PosternError", code, status, details, retryAfter: details.retryAfter });
   }
 }
 
-// -- Texts and bytes, for places without btoa, TextEncoder or URLSearchParams, too
+// -- Texts and bytes, also without btoa, TextEncoder or URLSearchParams
 
 export const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -30,25 +31,16 @@ export const base64url = bytes => {
   return text;
 };
 
-/** Percent-encoded as a member of a form or query. A half of a surrogate pair has no encoding. */
+// A half of a surrogate pair has no encoding.
 export const escape = text => encodeURIComponent(String(text).replace(/[\ud800-\udfff]/gu, "\ufffd"));
 export const encodeForm = members => members.map(([name, value]) => `${escape(name)}=${escape(value)}`).join("&");
 export const utf8 = text => Uint8Array.from(
   escape(text).match(/%..|./g) ?? [], part => part[1] ? parseInt(part.slice(1), 16) : part.charCodeAt(0));
-/** Digits as a person types them, as ASCII: of any script, with blanks, hyphens and marks that cannot be seen. */
-export const typedDigits = text => String(text ?? "")
-  .replace(/[\p{White_Space}\p{Dash}\p{Default_Ignorable_Code_Point}]/gu, "")
-  .replace(/\p{Nd}/gu, digit => {
-    let place = 0; // in its run: every script has its ten digits in order
-    while (/\p{Nd}/u.test(String.fromCodePoint(digit.codePointAt(0) - place - 1))) place++;
-    return place % 10;
-  });
 
 // -- Time
 
-export const seconds = () => Math.floor(Date.now() / 1000);
 export const pause = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds));
-/** A moment. The clock of the day is set by people, the other one may stop while the device sleeps. */
+// The clock of the day is set by people, the other one may stop while the device sleeps.
 export const moment = () => ({ day: Date.now(), up: (globalThis.performance ?? Date).now() });
 /** Milliseconds since a moment. */
 export const since = ({ day, up }) => {
@@ -58,8 +50,7 @@ export const since = ({ day, up }) => {
 
 // -- The store: IndexedDB of the page's origin, or memory
 
-// Keys by server, documents by client and, for 15 minutes, the transactions that a link may lead back to.
-// Without IndexedDB they live as long as the page.
+// Keys by server, documents by client, and for 15 minutes the transactions that a link may lead back to.
 const memory = { keys: new Map(), transactions: new Map(), documents: new Map() };
 let opened;
 
@@ -69,11 +60,11 @@ const database = () => opened ??= new Promise((resolve, reject) => {
     if (!request.result.objectStoreNames.contains(name)) request.result.createObjectStore(name);
   });
   request.onsuccess = () => {
-    // A newer version of this file may bring another database.
-    request.result.onversionchange = () => { request.result.close(); opened = undefined; };
-    // The person deleted the site's data.
-    request.result.onclose = () => { opened = undefined; };
-    resolve(request.result);
+    const { result } = request;
+    // The person deleted the site's data, or a newer version of this file brings another database.
+    result.onclose = () => { opened = undefined; };
+    result.onversionchange = () => { result.close(); opened = undefined; };
+    resolve(result);
   };
   request.onerror = reject;
   // A page with an older version closes it when it is asked to, unless it is frozen.
@@ -91,16 +82,12 @@ export const transact = async (name, body) => {
 };
 
 /** The same; does nothing where IndexedDB does not work. */
-export const stored = async (...call) => {
-  try {
-    await transact(...call);
-  } catch { /* Memory it is. */ }
-};
+export const stored = (name, body) => transact(name, body).catch(() => {});
 
-/** The value under a name; else `made`, which is then kept. Of two pages that ask at once, both get the same. */
+/** The value under a key; else `made`, which is then kept. Of two callers or pages at once, both get the same. */
 export const keep = async (name, key, made) => {
   const map = memory[name];
-  let value = map.get(key) ?? made;
+  let value = made;
   if (!map.has(key)) {
     await stored(name, store => {
       store.get(key).onsuccess = ({ target }) => {
@@ -108,14 +95,17 @@ export const keep = async (name, key, made) => {
         if (made && value === made) store.put(made, key);
       };
     });
+    if (value && !map.has(key)) map.set(key, value);
   }
-  if (value) map.set(key, value);
-  return value;
+  return map.get(key);
 };
 
-export const forget = async (name, key) => {
-  memory[name].delete(key);
-  await stored(name, store => store.delete(key));
+/** Another page may have changed what the store has. */
+export const recall = (name, key) => memory[name].delete(key);
+
+export const forget = (name, key) => {
+  recall(name, key);
+  return stored(name, store => store.delete(key));
 };
 
 /** Forgets transactions that are over. */
@@ -128,9 +118,9 @@ export const sweep = () => stored("transactions", store => {
 
 // -- Keys and proofs
 
-/** What the modules take from their surroundings. */
-export const tools = ({ fetch, random, sha256 } = {}) => ({
-  fetch: fetch ?? ((...call) => globalThis.fetch(...call)),
+/** What the modules take from their surroundings, unless a platform has its own. */
+export const tools = ({ fetch, random, sha256 } = NONE) => ({
+  fetch: fetch ?? ((url, init) => globalThis.fetch(url, init)),
   random: random ?? (length => crypto.getRandomValues(new Uint8Array(length))),
   sha256: sha256 ?? (async bytes => new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))),
 });
@@ -138,25 +128,25 @@ export const digest = async (text, { sha256 } = tools()) => base64url(await sha2
 
 export const ECDSA = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 
-/** A key that signs ES256, of a private key and the JWK of its public half, or of that private key itself. */
+/** A key that signs ES256, of a private key and the JWK of its public half. */
 export const signer = (secret, { kty, crv, x, y }) =>
   ({ jwk: { kty, crv, x, y }, sign: async bytes => new Uint8Array(await crypto.subtle.sign(ECDSA, secret, bytes)) });
 
-/** The key of this browser for a server. Its private half is not extractable. */
+/** The key of this browser for a server. It cannot be exported. */
 export const browserKey = async origin => {
   const pair = await keep("keys", origin)
     ?? await keep("keys", origin, await crypto.subtle.generateKey(ECDSA, false, ["sign"]));
-  return signer(pair.privateKey, await crypto.subtle.exportKey("jwk", pair.publicKey));
+  return signer(pair.privateKey, /** @type {any} */ (await crypto.subtle.exportKey("jwk", pair.publicKey)));
 };
 
-/** A compact JWS by a key, with the public key in its header. */
+/** A compact JWS by a key. */
 const sign = async (key, typ, payload) => {
   const part = members => base64url(utf8(JSON.stringify(members)));
   const input = `${part({ typ, alg: "ES256", jwk: key.jwk })}.${part(payload)}`;
   return `${input}.${base64url(await key.sign(utf8(input)))}`;
 };
 
-/** A proof of possession (RFC 9449 §4.2) at a time in seconds. `token`: the one that goes with it. */
+/** A proof of possession (RFC 9449 §4.2) at a time in seconds. */
 export const proof = async (key, tools, { method, url, token, nonce, at }) => sign(key, "dpop+jwt", {
   jti: base64url(tools.random(16)), htm: method, htu: url.replace(/[?#].*$/s, ""), iat: Math.floor(at),
   ...(nonce && { nonce }), ...(token && { ath: await digest(token, tools) }),
@@ -168,49 +158,31 @@ export const nonceOf = ({ headers }) =>
 
 // -- The server
 
-const answerOf = ({ status, ok, headers }, text, nonce) => {
-  const field = headers.get("Retry-After")?.trim() ?? "";
-  const answer = { status, ok, headers, nonce, retryAfter: /^\d{1,9}$/.test(field) ? Number(field) : undefined };
-  try {
-    const json = JSON.parse(text);
-    if (json && typeof json === "object") answer.json = json;
-  } catch { /* Empty, or of another form: its status counts. */ }
-  return answer;
-};
-
 /** A server, and the key of this browser for it. */
 export class Server {
-  #key;
-  // The time of each origin in the form that proofs need.
   #nonces = new Map();
-  // Whether it ever answered a page of this origin.
-  #isOpen = false;
+  #hasAnswered = false;
 
-  /** `platform`: what replaces `fetch`, `random` and `sha256`. */
   constructor(origin, platform) {
     this.origin = origin;
     this.tools = tools(platform);
   }
 
-  /** A nonce that came from an origin; it is used for a minute. */
+  /** A nonce of an origin is used for a minute. */
   learn(nonce, origin = this.origin) { if (nonce) this.#nonces.set(origin, { nonce, came: moment() }); }
 
   nonce(origin = this.origin) {
-    const { nonce, came } = this.#nonces.get(origin) ?? {};
+    const { nonce, came } = this.#nonces.get(origin) ?? NONE;
     return came && since(came) < 60_000 ? nonce : undefined;
   }
 
-  #deviceKey() {
-    return this.#key ??= browserKey(this.origin).catch(error => { this.#key = undefined; throw error; });
-  }
-
-  /** A compact JWS by the key of this browser, with the public key in its header. */
-  async signed(typ, payload) { return sign(await this.#deviceKey(), typ, payload); }
+  /** A compact JWS by the key of this browser. */
+  async signed(typ, payload) { return sign(await browserKey(this.origin), typ, payload); }
 
   /**
-   * One attempt. `key` adds the header `DPoP`; `body` gets a function that makes a proof for a member of the body.
-   * `at`: seconds that the proof says. `spends`: the nonce of the proof is used once only.
-   * - Resolves: `{ status, ok, headers, json, retryAfter, nonce }`, or `undefined` without an answer.
+   * One attempt. `key`: for the header `DPoP`. `body` gets a function that makes a proof for a member of it, by
+   * `proofKey`. `at`: the time of a proof. `spends`: its nonce is used once only.
+   * - Resolves: `undefined` without an answer.
    */
   async attempt(method, path, options) {
     const { token, scheme = "DPoP", key, proofKey = key, body, form, signal, at, spends } = options;
@@ -235,15 +207,24 @@ export class Server {
       if (signal?.aborted) throw error;
       return undefined;
     }
-    this.#isOpen = true;
-    const nonceGiven = nonceOf(response);
-    this.learn(nonceGiven);
-    return text.length > 1 << 20 ? undefined : answerOf(response, text, nonceGiven);
+    this.#hasAnswered = true;
+    const given = nonceOf(response), field = response.headers.get("Retry-After")?.trim();
+    this.learn(given);
+    if (text.length > 1 << 20) return undefined;
+    let json;
+    try {
+      json = JSON.parse(text);
+    } catch { /* Empty, or of another form: its status counts. */ }
+    return {
+      status: response.status, ok: response.ok, headers: response.headers, nonce: given,
+      json: json && typeof json === "object" ? json : undefined,
+      retryAfter: /^\d{1,9}$/.test(field) ? Number(field) : undefined,
+    };
   }
 
   /** One call with the key of this browser. A refused nonce consumed nothing, so that it is repeated, once. */
-  async call(method, path, { proves = true, body, ...options } = {}) {
-    const proofKey = proves || body?.length ? await this.#deviceKey() : undefined;
+  async call(method, path, { proves = true, body, ...options } = NONE) {
+    const proofKey = proves || body?.length ? await browserKey(this.origin) : undefined;
     for (let first = true; ; first = false) {
       const nonce = this.nonce();
       const key = proves ? proofKey : undefined;
@@ -259,12 +240,9 @@ export class Server {
     }
   }
 
-  /**
-   * A browser hides why a page gets no answer. Where a document for every origin arrives, and one for registered
-   * origins does not, this page's origin is not registered; no repetition helps.
-   */
+  /** A browser hides why: where what is for every origin arrives, and not what is for registered ones, it is that. */
   async whyNot() {
-    if (this.#isOpen || !globalThis.location) return undefined;
+    if (this.#hasAnswered || !globalThis.location) return undefined;
     const arrives = path => this.tools.fetch(this.origin + path, { credentials: "omit", cache: "no-store" })
       .then(() => true, () => false);
     if (!await arrives("/.well-known/openid-configuration") || await arrives("/api/app-info")) return undefined;

@@ -1,21 +1,28 @@
 // Postern's client: the document that is kept, and the key beside it.
 
 import {
-  ECDSA, PosternError, Server, base64url, browserKey, digest, signer, stored, transact,
+  ECDSA, NONE, PosternError, Server, base64url, browserKey, digest, recall, signer, stored, transact,
 } from "./core.js";
-import { claimsOf, last, misuse, originOf, signedOut, unavailable, userOf, words } from "./answers.js";
+import { claimsOf, misuse, originOf, signedOut, unavailable, userOf, words } from "./answers.js";
 
-const sample = () => ({ v: 1, tokens: [], pending: [], revoke: [] });
+/** The document of a text. - Throws: `unavailable` for one of a newer format; anything else for a damaged one. */
+const read = text => {
+  const document = { v: 1, tokens: [], pending: [], revoke: [], ...JSON.parse(text ?? "{}") };
+  const { v, tokens, pending, revoke, session } = document;
+  if (v > 1) throw unavailable();
+  const isWhole = v === 1 && [tokens, pending, revoke].every(Array.isArray);
+  if (!isWhole || (session && !claimsOf(session.idToken))) throw new TypeError();
+  return document;
+};
 
 /** Ends the session here. `revoking`: the server is still to be told. */
 export const endSession = (document, reason, revoking) => {
-  const token = document.session?.refresh ?? last(document.tokens)?.value;
+  const [last] = document.tokens.slice(-1), token = document.session?.refresh ?? last?.value;
   if (revoking && token) document.revoke.push(token);
   Object.assign(document, { session: undefined, tokens: [], reason });
 };
 
 const desks = new WeakMap();
-export const refreshes = new WeakMap();
 /** Runs one body after another of the same owner. */
 export const inTurn = (turns, owner, body) => {
   const turn = (turns.get(owner) ?? Promise.resolve()).then(body);
@@ -27,56 +34,44 @@ export const inTurn = (turns, owner, body) => {
 export const documents = {
   async edit(name, change) {
     let failure;
-    try {
-      await transact("documents", (store, transaction) => {
-        store.get(name).onsuccess = ({ target }) => {
-          try {
-            const former = target.result ?? null, text = change(former);
-            if (text === null) store.delete(name);
-            else if (text !== former) store.put(text, name);
-          } catch (error) {
-            failure = error;
-            transaction.abort();
-          }
-        };
-      });
-    } catch (error) {
-      throw failure ?? error;
-    }
+    await transact("documents", (store, transaction) => {
+      store.get(name).onsuccess = ({ target }) => {
+        try {
+          const former = target.result ?? null, text = change(former);
+          if (text === null) store.delete(name);
+          else if (text !== former) store.put(text, name);
+        } catch (error) {
+          failure = error;
+          transaction.abort();
+        }
+      };
+    }).catch(error => { throw failure ?? error; });
   },
 };
 
 /** A store of texts as one of documents. */
 const ofTexts = texts => ({
   edit: (name, change) => inTurn(desks, texts, async () => {
-    const former = await texts.get(name), text = change(former);
+    const former = await texts.get(name) ?? null, text = change(former);
     if (text !== former) await texts.set(name, text);
   }),
 });
-const inMemory = () => {
-  const texts = new Map();
-  return ofTexts({ get: async name => texts.get(name) ?? null, set: async (name, text) => { texts.set(name, text); } });
-};
-
-/** Whether a value outlives the page. */
-const isKept = async (name, key) => {
-  let found = false;
-  await stored(name, store => { store.get(key).onsuccess = ({ target }) => { found = target.result !== undefined; }; });
-  return found;
-};
 
 /** Whatever the app does with it, the client goes on. */
 export const tell = (listener, news) => { if (listener) Promise.resolve(news).then(listener); };
 
 /** A client's document and key. */
 export class Keeper {
+  // The options.
+  origin; clientId; scope; redirectUri; storage; dpop; platform; onLog;
   #listeners = new Set();
   #opened;
   #channel;
+  /** @type {any} */
   state = { signedIn: false, reason: "never" };
 
   constructor(options) {
-    const { origin, clientId, scope = "openid offline_access", dpop = "auto", platform = {} } = options;
+    const { origin, clientId, scope = "openid offline_access", dpop = "auto", platform = NONE } = options;
     const { crypto } = globalThis;
     if (originOf(origin) === undefined || /[^/:]\/./.test(origin)) {
       throw misuse("origin must be like https://id.example.com; http is for this device only");
@@ -90,6 +85,11 @@ export class Keeper {
     Object.assign(this, options, { origin: originOf(origin), scope, dpop, platform });
     this.server = new Server(this.origin, platform);
     this.name = `postern:${this.origin}:${clientId}`;
+    // The app's, or memory until the document is opened.
+    const texts = new Map();
+    this.store = ofTexts(platform.store ?? {
+      get: async name => texts.get(name), set: async (name, text) => { texts.set(name, text); } });
+    this.persistent = Boolean(platform.store);
   }
 
   log(kind, details) { tell(this.onLog, { kind, at: Date.now(), ...details }); }
@@ -97,34 +97,32 @@ export class Keeper {
   /** 256 random bits. */
   secret() { return base64url(this.server.tools.random(32)); }
 
-  /** Finds a place for the document: beside a key that cannot be read, or where the app says. */
+  /** Finds a place for the document: where the app says, or beside a key that cannot be read. */
   #open() {
     return this.#opened ??= (async () => {
-      const { platform, storage = "persistent", dpop, hasKey } = this;
-      this.store = platform.store ? ofTexts(platform.store) : undefined;
-      this.persistent = Boolean(this.store);
-      if (!this.store && hasKey && storage === "persistent" && dpop !== "off") {
-        if (!platform.key) await browserKey(this.origin);
-        if (await isKept("keys", this.origin)) [this.store, this.persistent] = [documents, true];
-      }
-      this.store ??= inMemory();
-      if (this.store === documents && globalThis.BroadcastChannel) {
-        this.#channel = new BroadcastChannel(this.name);
-        this.#channel.onmessage = () => this.#lookAgain();
-      }
+      const { platform, storage, dpop, hasKey, origin } = this;
+      if (platform.store || !hasKey || storage === "page" || dpop === "off") return;
+      if (!platform.key) await browserKey(origin);
+      await stored("keys", keys => {
+        keys.get(origin).onsuccess = ({ target }) => { this.persistent = target.result !== undefined; };
+      });
+      if (!this.persistent) return;
+      this.store = documents;
+      if (!globalThis.BroadcastChannel) return;
+      this.#channel = new BroadcastChannel(this.name);
+      this.#channel.onmessage = () => this.#lookAgain().catch(() => {});
     })();
   }
 
   /** `isOther`: somebody signed in in another tab. */
   changedElsewhere(_document, _isOther) {}
 
-  /** Another tab changed the document: it may have signed in or out, or given a request up. */
+  /** Another tab may have signed in or out, have forgotten the device, or have given a request up. */
   async #lookAgain() {
     const { user } = this.state;
-    const document = await this.look().catch(() => undefined);
-    if (!document) return;
-    const isOther = this.state.user && this.state.user.sessionId !== user?.sessionId;
-    this.changedElsewhere(document, isOther);
+    const document = await this.look();
+    if (!document.session) recall("keys", this.origin);
+    this.changedElsewhere(document, this.state.user && this.state.user.sessionId !== user?.sessionId);
   }
 
   /** The document as the store has it now. */
@@ -135,30 +133,23 @@ export class Keeper {
    * - Rejects: `unavailable` when nothing was changed; what `change` throws.
    */
   async edit(change) {
-    let result, next, damaged, isChanged;
+    /** @type {any} */
+    let result, document, damaged, isChanged;
     try {
       await this.#open();
       await this.store.edit(this.name, text => {
         damaged = undefined;
-        let document = sample();
-        if (text !== null) {
-          try {
-            document = { ...document, ...JSON.parse(text) };
-            const { v, tokens, pending, revoke, session } = document;
-            if (v > 1) throw unavailable();
-            const isWhole = v === 1 && [tokens, pending, revoke].every(Array.isArray);
-            if (!isWhole || (session && !claimsOf(session.idToken))) throw new TypeError();
-          } catch (error) {
-            if (error instanceof PosternError) throw error;
-            document = { ...sample(), reason: "keyLost" };
-            damaged = text;
-          }
+        try {
+          document = read(text);
+        } catch (error) {
+          if (error instanceof PosternError) throw error;
+          document = { ...read(null), reason: "keyLost" };
+          damaged = text;
         }
         const before = JSON.stringify(document);
         result = change(document);
         const { tokens, pending, revoke } = document;
         Object.assign(document, { tokens: tokens.slice(-8), pending: pending.slice(-8), revoke: revoke.slice(-5) });
-        next = document;
         const after = JSON.stringify(document);
         // What could not be read again would cost key and session.
         if (after.length > 1 << 20) throw unavailable();
@@ -174,7 +165,7 @@ export class Keeper {
       this.log("store_locked");
       throw unavailable();
     }
-    this.#publish(next);
+    this.#publish(document);
     if (isChanged) this.#channel?.postMessage("changed");
     return result;
   }
@@ -200,15 +191,10 @@ export class Keeper {
   /** Changes the sign-ins on pages that were begun. They outlive the page, also where tokens do not. */
   async editPages(change) {
     await this.#open();
-    const text = former => JSON.stringify(change(JSON.parse(former ?? "[]")));
-    const places = [this.platform.store ? this.store : documents, this.store];
-    for (const place of globalThis.indexedDB || this.platform.store ? places : [this.store]) {
-      try {
-        return await place.edit(`${this.name}.pages`, text);
-      } catch (error) {
-        if (place === this.store) throw unavailable();
-      }
-    }
+    const edit = place => place.edit(
+      `${this.name}.pages`, former => JSON.stringify(change(JSON.parse(former ?? "[]"))));
+    const isKept = !this.platform.store && await edit(documents).then(() => true, () => false);
+    if (!isKept) await edit(this.store).catch(() => { throw unavailable(); });
   }
 
   /**
@@ -219,35 +205,30 @@ export class Keeper {
     const { session, key: kept } = document, { platform, hasKey, dpop } = this;
     if (!purpose || (purpose !== "device" && dpop === "off" && !session?.jkt)) return undefined;
     let key;
-    if (platform.key) key = platform.key;
-    else if (platform.store) key = hasKey && (kept || !session?.jkt) ? await this.#ownKey(kept) : undefined;
-    else if (hasKey) key = await browserKey(this.origin);
-    if (session?.jkt && (!key || session.jkt !== await this.thumbprint(key))) throw await this.#loseKey(document);
-    return key;
-  }
-
-  thumbprint({ jwk: { kty, crv, x, y } }) { return digest(JSON.stringify({ crv, kty, x, y }), this.server.tools); }
-
-  async #makeKey() {
-    const { crypto: { subtle } } = globalThis;
-    const made = await subtle.exportKey("jwk", (await subtle.generateKey(ECDSA, true, ["sign"])).privateKey);
-    const { kty, crv, x, y, d } = made;
-    this.log("key_made");
-    return this.edit(document => document.key ??= { kty, crv, x, y, d });
-  }
-
-  async #ownKey(kept) {
-    const jwk = kept ?? await this.#makeKey();
-    return signer(await globalThis.crypto.subtle.importKey("jwk", jwk, ECDSA, false, ["sign"]), jwk);
-  }
-
-  async #loseKey({ session }) {
+    if (hasKey && platform.store) key = platform.key ?? await this.#ownKey(kept, session);
+    else if (hasKey) key = platform.key ?? await browserKey(this.origin);
+    if (!session?.jkt || (key && session.jkt === await this.thumbprint(key))) return key;
     this.log("key_lost");
     await this.edit(document => {
       if (document.session?.id !== session.id) return;
       document.key = undefined;
       endSession(document, "keyLost");
     });
-    return signedOut("keyLost");
+    throw signedOut("keyLost");
+  }
+
+  thumbprint({ jwk: { kty, crv, x, y } }) { return digest(JSON.stringify({ crv, kty, x, y }), this.server.tools); }
+
+  /** A key that is kept in the document, where the app stores it. */
+  async #ownKey(kept, session) {
+    const { subtle } = globalThis.crypto;
+    if (!kept && session?.jkt) return undefined;
+    if (!kept) {
+      const { privateKey } = await subtle.generateKey(ECDSA, true, ["sign"]);
+      const { kty, crv, x, y, d } = await subtle.exportKey("jwk", privateKey);
+      this.log("key_made");
+      kept = await this.edit(document => document.key ??= { kty, crv, x, y, d });
+    }
+    return signer(await subtle.importKey("jwk", kept, ECDSA, false, ["sign"]), kept);
   }
 }

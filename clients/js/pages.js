@@ -2,13 +2,12 @@
 //
 //     import { finishSignIn, signInOnPages } from "https://auth.example.com/sdk/v1/pages.js";
 
-import { inside, sure } from "./answers.js";
-import { PosternError, digest, encodeForm } from "./core.js";
+import { inside, misuse, sure } from "./answers.js";
+import { NONE, PosternError, digest, encodeForm } from "./core.js";
 
 const ANSWER = ["code", "state", "iss", "error", "error_description"];
 const LIFE = 60 * 60_000, MOST = 5;
 
-const misuse = text => new PosternError("misuse", text);
 const leave = url => {
   location.assign(url);
   return new Promise(() => {});
@@ -25,7 +24,7 @@ const own = url => {
  * Leaves for the page of the server. `returnTo`: where `finishSignIn` says to go on, of this origin.
  * - Rejects: `misuse` for a client without `redirectUri`, or where nothing can be kept while the page is away.
  */
-export const signInOnPages = sure(async (postern, options = {}) => {
+export const signInOnPages = sure(async (postern, options = NONE) => {
   const client = inside.get(postern), { loginHint, prompt, maxAge, levels = [], locales = [] } = options;
   if (!client.redirectUri) throw misuse("give redirectUri, as it is registered for the client");
   const returnTo = own(options.returnTo);
@@ -63,6 +62,7 @@ export const finishSignIn = sure(async (postern, url) => {
   if (isHere) history.replaceState(history.state, "", address.href);
 
   const [state] = given.state;
+  /** @type {any} */
   let asked;
   await client.editPages(pages => {
     asked = pages.find(one => one.state === state && one.at > Date.now() - LIFE);
@@ -83,7 +83,7 @@ export const finishSignIn = sure(async (postern, url) => {
 });
 
 /** Signs out here and on the pages. `returnTo` must be registered for the client. */
-export const signOutOnPages = sure(async (postern, { returnTo } = {}) => {
+export const signOutOnPages = sure(async (postern, { returnTo } = NONE) => {
   const client = inside.get(postern), { hint } = await client.look();
   await client.signOut();
   const home = returnTo && new URL(returnTo, location.href).href;

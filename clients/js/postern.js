@@ -2,11 +2,9 @@
 //
 //     import { AuthenticatorBuilder, TrustedDevice } from "https://auth.example.com/sdk/v1/postern.js";
 //
-// It speaks only to the server that it came from: a page's policy needs `script-src` and `connect-src` of that origin.
-// The key of this browser cannot be exported. Whether a number is proven, the page's backend asks the server; what this
-// module reports is for display.
+// It speaks only to the server that it came from. Whether a number is proven, the page's backend asks.
 
-import { PosternError, Server, digest, forget, keep, noAnswer, pause, seconds, sweep, typedDigits } from "./core.js";
+import { NONE, PosternError, Server, digest, forget, keep, noAnswer, pause, sweep } from "./core.js";
 
 export { PosternError };
 
@@ -16,10 +14,7 @@ const server = new Server(SERVER);
 /** What the finish step of a code, or the retry step of a link, resolves with. */
 export const OtpFinishResultType = Object.freeze({ OnSuccess: 0, OnResendOtp: 1, OnMobileNumberChange: 2 });
 
-/**
- * Whether a call may have had its effect although no answer says so. A browser may send a request twice after a broken
- * connection: the second copy finds the proof used.
- */
+// A browser may send a request twice after a broken connection: the second copy finds its proof used.
 const isLost = error => error.status >= 500 || ["network", "invalid_dpop_proof"].includes(error.code);
 
 // -- Proof of a phone number
@@ -34,7 +29,7 @@ const choice = result => typeof result === "number" ? result : result?.resultTyp
 const notice = error => error.code === "invalid_dpop_proof" ? notice(noAnswer())
   : { ...error.details, code: error.code, message: error.message };
 
-/** Whether a transaction goes on after that failure, once the person did something else. */
+/** Whether a transaction goes on once the person did something else. */
 const isMendable = error => error?.status === 429 || [
   "otp_invalid", "invalid_request", "resend_too_soon", "send_limit", "phone_change_not_allowed",
 ].includes(error?.code);
@@ -76,7 +71,7 @@ class Transaction {
     return server.call("POST", path, { token: this.authToken, body: () => members, signal });
   }
 
-  /** A call that changes nothing when it is repeated: it is, for half a minute of a broken network. */
+  /** A call that changes nothing when it is repeated: for half a minute of a broken network it is. */
   async ask(step, members, signal) {
     for (let failures = 0; ; failures += 1) {
       try {
@@ -149,8 +144,8 @@ export class AuthenticatorBuilder {
   withOtpFallback(start, finish) { return this.#with({ otpStart: start, otpFinish: finish }); }
 
   /**
-   * `start` as above. `retry(error?)` resolves with `OnResendOtp` or `OnMobileNumberChange` to get another message; with
-   * anything else it is not asked again, and the link is waited for.
+   * `start` as above. `retry(error?)` resolves with `OnResendOtp` or `OnMobileNumberChange` for another message; with
+   * anything else it is not asked again.
    */
   withInstantLinkFallback(start, retry) { return this.#with({ linkStart: start, linkRetry: retry }); }
 
@@ -183,7 +178,7 @@ class Authenticator {
 
   /** Whether this browser runs on a phone or tablet. */
   isMobileWeb() {
-    const { userAgent, userAgentData, maxTouchPoints } = navigator;
+    const { userAgent, userAgentData, maxTouchPoints } = /** @type {any} */ (navigator);
     return Boolean(userAgentData?.mobile) || /Android|iPhone|iPad|iPod|Mobile/.test(userAgent)
       // An iPad calls itself a Macintosh.
       || (/Macintosh/.test(userAgent) && maxTouchPoints > 1);
@@ -374,12 +369,24 @@ class Authenticator {
 
 // -- Trusted devices
 
+/** Digits as a person types them, as ASCII. */
+export const typedDigits = text => String(text ?? "")
+  .replace(/[\p{White_Space}\p{Dash}\p{Default_Ignorable_Code_Point}]/gu, "")
+  .replace(/\p{Nd}/gu, digit => {
+    let place = 0; // Every script has its ten digits in order.
+    while (/\p{Nd}/u.test(String.fromCodePoint(digit.codePointAt(0) - place - 1))) place++;
+    return String(place % 10);
+  });
+
 let discovered;
 
 /** The issuer, which approvals are addressed to. */
 const issuer = () => discovered ??= server.call("GET", "/.well-known/openid-configuration", { proves: false })
   .then(answer => answer.issuer)
   .catch(error => { discovered = undefined; throw error; });
+
+const signed = async (typ, members) =>
+  server.signed(typ, { aud: await issuer(), iat: Math.floor(Date.now() / 1000), ...members });
 
 /** An access token as text, or the answer of the token endpoint. A bound one must be bound to this browser's key. */
 const access = tokens => typeof tokens === "string" ? { token: tokens, scheme: "Bearer", proves: false }
@@ -390,10 +397,10 @@ export class TrustedDevice {
   #clientID;
 
   /** `clientId`: the client through which the device is added and signs in. */
-  constructor({ clientId } = {}) { this.#clientID = clientId; }
+  constructor({ clientId } = NONE) { this.#clientID = clientId; }
 
   /** Makes this browser a trusted device of the user who signed in within ten minutes. */
-  async enroll(tokens, { displayName, pushHandle } = {}) {
+  async enroll(tokens, { displayName, pushHandle } = NONE) {
     const body = async prove => ({ Proof: await prove(), DisplayName: displayName, PushHandle: pushHandle });
     return server.call("POST", "/connect/devices", { ...access(tokens), body });
   }
@@ -412,7 +419,7 @@ export class TrustedDevice {
    * What waits for an answer: `{Approvals, QuietUntil?, ProbationUntil?, retryAfter?}`.
    * `wait`: seconds, up to 25, that the server may hold an empty answer. `signal` ends the call.
    */
-  async approvals({ wait = 0, signal } = {}) {
+  async approvals({ wait = 0, signal } = NONE) {
     const query = wait ? `?wait=${Math.min(25, Math.floor(wait))}` : "";
     return server.call("GET", `/connect/approvals${query}`, { signal });
   }
@@ -422,8 +429,8 @@ export class TrustedDevice {
    * `matchNumber`: the two digits that the person typed. A repeated answer changes nothing.
    */
   async answer(approval, decision, matchNumber) {
-    const response = await server.signed("postern-approval+jwt", {
-      aud: await issuer(), iat: seconds(), approval_id: approval.Id, challenge: approval.Challenge, decision,
+    const response = await signed("postern-approval+jwt", {
+      approval_id: approval.Id, challenge: approval.Challenge, decision,
       client_id: approval.ClientId, event: approval.Event, binding_message: approval.BindingMessage,
       ...(decision === "approve" && approval.MatchRequired && { match_number: typedDigits(matchNumber) }),
     });
@@ -432,7 +439,7 @@ export class TrustedDevice {
   }
 
   /** Offers this browser to a trusted device: display `QrText` as a QR code and `CheckCode`, then ask `self()`. */
-  async offer({ displayName } = {}) {
+  async offer({ displayName } = NONE) {
     const body = () => ({ ClientId: this.#clientID, DisplayName: displayName });
     return server.call("POST", "/connect/devices/offer", { body });
   }
@@ -448,16 +455,15 @@ export class TrustedDevice {
     const body = () => ({ Offer: offer });
     const offered = await server.call("POST", "/connect/devices/inspect", { ...by, body });
     const digits = await ask(offered);
-    const approval = await server.signed("postern-adopt+jwt", {
-      aud: await issuer(), iat: seconds(), offer: await digest(offer), jkt: offer.slice(4).split(".")[0],
-      check_code: typedDigits(digits),
+    const approval = await signed("postern-adopt+jwt", {
+      offer: await digest(offer), jkt: offer.slice(4).split(".")[0], check_code: typedDigits(digits),
     });
     const adopted = () => ({ Offer: offer, Approval: approval });
     return server.call("POST", "/connect/devices/adopt", { ...by, body: adopted });
   }
 
   /** Signs its user in. - Resolves: the answer of the token endpoint; the tokens are bound to this browser's key. */
-  async signIn({ scope = "openid", totpCode, resource } = {}) {
+  async signIn({ scope = "openid", totpCode, resource } = NONE) {
     const form = [["grant_type", "urn:postern:device"], ["client_id", this.#clientID], ["scope", scope]];
     if (totpCode) form.push(["totp_code", totpCode]);
     for (const one of [resource ?? []].flat()) form.push(["resource", one]);

@@ -3,26 +3,16 @@
 // What the server did not decide changes nothing: a session ends here only when the user signs out, when the server
 // says that it is over, when it has run out without a refresh token, or when its key is gone.
 
-import { PosternError, forget, moment, pause, since } from "./core.js";
+import { NONE, PosternError, forget, moment, pause, since } from "./core.js";
 import {
-  claimsOf, errorOf, failure, misuse, refusal, signedOut, tokensOf, unavailable, userOf, words,
+  audienceOf, claimsOf, errorOf, failure, misuse, refusal, signedOut, tokensOf, unavailable, userOf, words,
 } from "./answers.js";
 import { REVOKE, TOKEN, Caller, pauses } from "./caller.js";
-import { documents, endSession, inTurn, refreshes } from "./keeper.js";
+import { documents, endSession, inTurn } from "./keeper.js";
 
-const DEVICE = "/connect/devices", SESSIONS = "/connect/sessions?current=true", ACCOUNT = "/connect/account";
-/** Scopes that speak of the person only: a token of them alone opens the account endpoints. */
-const IDENTITY = /^(openid|offline_access|profile|email|phone|address|roles|groups|entitlements)$/;
+const SESSIONS = "/connect/sessions?current=true", ACCOUNT = "/connect/account";
 
-const audienceOf = (audience, granted) => {
-  if (typeof audience === "object") {
-    const { scope, resource } = audience;
-    const form = [["scope", scope], ...(resource ? [["resource", resource]] : [])];
-    return { name: `api ${words(scope).sort().join(" ")}|${resource ?? ""}`, form };
-  }
-  return audience === "account" && !words(granted).every(scope => IDENTITY.test(scope))
-    ? { name: "account", form: [["scope", "openid"]] } : { name: "default", form: [] };
-};
+const refreshes = new WeakMap();
 
 /** The session of a client. */
 export class Session extends Caller {
@@ -32,33 +22,30 @@ export class Session extends Caller {
   #flights = new Map();
   #revoking;
 
-  answered(document) { this.#revokeSoon(document); }
+  answered(document) { if (document.revoke.length) this.#revokeSoon(); }
 
   async accessToken(audience = "default") {
-    const document = await this.look();
-    const { session, reason } = document;
+    const document = await this.look(), { session, reason } = document;
     if (!session) throw signedOut(reason ?? "never");
     await this.key("session", document);
     const asked = audienceOf(audience, session.scope);
     const token = this.#usable(asked.name, document) ?? await this.#flight(session.id, asked);
-    const { value, type, scope, expires: expiresAt } = token;
-    return { value, type, scope, expiresAt };
+    return { value: token.value, type: token.type, scope: token.scope, expiresAt: token.expires };
   }
 
   /** Callers of one audience share one refresh. */
   #flight(id, audience) {
-    const name = `${id} ${audience.name}`;
-    if (!this.#flights.has(name)) {
-      this.#flights.set(name, this.#exclusively(() => this.#refresh(id, audience))
-        .finally(() => this.#flights.delete(name)));
+    const name = `${id} ${audience.name}`, flights = this.#flights;
+    if (!flights.has(name)) {
+      flights.set(name, this.#exclusively(() => this.#refresh(id, audience)).finally(() => flights.delete(name)));
     }
-    return this.#flights.get(name);
+    return flights.get(name);
   }
 
   /** Refreshes of one store run one after another. A tab may be frozen while it holds the lock: 5 s, then without. */
   #exclusively(body) {
     return inTurn(refreshes, this.platform.store ?? this.server, async () => {
-      const { locks } = globalThis.navigator ?? {};
+      const { locks } = globalThis.navigator ?? NONE;
       const lock = this.platform.lock
         ?? (this.store === documents && locks && ((name, body) => locks.request(name, body)));
       let running;
@@ -90,35 +77,37 @@ export class Session extends Caller {
 
   /** Refreshes until the server decides or 20 s are over, always with the newest token that the store has. */
   async #refresh(id, audience) {
-    const began = moment(), rest = pauses();
+    const wait = this.#patience();
     let former;
     for (;;) {
-      const document = await this.look();
-      const { session, reason } = document;
+      const document = await this.look(), { session, reason } = document;
       if (session?.id !== id) throw signedOut(session ? "byUser" : reason);
       const token = this.#usable(audience.name, document);
       if (token) return token;
       const sent = session.refresh;
-      if (!sent) throw await this.#runOut(id, document);
+      if (!sent && this.#usable("default", document)) throw misuse("another audience needs the scope offline_access");
       if (former && former !== sent) this.log("superseded");
       former = sent;
-      const outcome = await this.#present(sent, audience);
-      const { tokens, retryAfter } = outcome;
+      const { tokens, ended, retryAfter } = await this.#present(sent, audience);
       if (tokens && this.#isNext(tokens, session)) {
         await this.#keep(tokens, id, sent, audience);
         return tokens;
       }
-      if (outcome.ended) {
-        const isOver = await this.edit(document => {
-          if (document.session?.id !== id || document.session.refresh !== sent) return false;
-          endSession(document, "ended");
-          return true;
-        });
-        if (isOver) throw signedOut("ended");
-      } else {
-        await this.#wait(began, rest, retryAfter);
+      if (!ended) await wait(retryAfter);
+      else if (await this.#end(document => document.session?.id === id && document.session.refresh === sent, "ended")) {
+        throw signedOut("ended");
       }
     }
+  }
+
+  /** Ends a session if it is the one that is meant. Who signed in meanwhile stays. - Resolves: whether it ended. */
+  #end(isMeant, reason, forgets) {
+    return this.edit(document => {
+      if (!isMeant(document)) return false;
+      endSession(document, reason);
+      Object.assign(document, forgets);
+      return true;
+    });
   }
 
   /** Whether an ID token of a refresh is of the same session (OpenID Connect Core §12.2). */
@@ -129,24 +118,31 @@ export class Session extends Caller {
 
   #isFor({ aud }) { return [aud].flat().includes(this.clientId); }
 
-  async #wait(began, rest, retryAfter) {
-    const wait = rest(retryAfter);
-    if (since(began) + wait > 20_000) throw unavailable(retryAfter);
-    this.log("retry");
-    await pause(wait);
+  /** Waits before the next attempt, 20 s in all. */
+  #patience() {
+    const began = moment(), rest = pauses();
+    return async retryAfter => {
+      const wait = rest(retryAfter);
+      if (since(began) + wait > 20_000) throw unavailable(retryAfter);
+      this.log("retry");
+      await pause(wait);
+    };
   }
 
-  /** Presents a refresh token once (RFC 6749 §6). - Resolves: `{ tokens }`, `{ ended }` or `{ retryAfter }`. */
+  /**
+   * Presents a refresh token once (RFC 6749 §6).
+   * @returns {Promise<any>} `{ tokens }`, `{ ended }` or `{ retryAfter }`
+   */
   async #present(refreshToken, audience) {
+    if (!refreshToken) return { ended: true };
     const form = [["grant_type", "refresh_token"], ["refresh_token", refreshToken], ...audience.form];
     const answer = await this.outcome({ path: TOKEN, proof: "session", form: [...form, ["client_id", this.clientId]] });
     const { status, ok, json, retryAfter } = answer;
     if (status === 400 && json?.error === "invalid_grant") return { ended: true };
-    const tokens = ok && tokensOf(answer);
-    if (!tokens && (ok || answer.lost || status === 429)) return { retryAfter };
-    if (!tokens) throw refusal(answer);
-    await this.learnTime(tokens.claims);
-    return { tokens };
+    if (!ok && !answer.lost && status !== 429) throw refusal(answer);
+    const tokens = tokensOf(answer);
+    await this.learnTime(tokens?.claims);
+    return { tokens, retryAfter };
   }
 
   /** Stores what a refresh brought, before anybody sees the access token. */
@@ -184,65 +180,46 @@ export class Session extends Caller {
     return key ? this.thumbprint(key) : undefined;
   }
 
-  /** The session has no refresh token. */
-  async #runOut(id, document) {
-    if (this.#usable("default", document)) return misuse("another audience needs the scope offline_access");
-    await this.edit(document => { if (document.session?.id === id) endSession(document, "ended"); });
-    return signedOut("ended");
-  }
-
   /** A call of an account endpoint. A token that it refuses is refreshed once. */
   async account(method, path, body, more) {
     if (!/^\/[^/]/.test(path)) throw misuse("the path must begin with one slash");
     const id = (await this.look()).session?.id;
     for (let first = true; ; first = false) {
       const token = await this.accessToken("account");
-      const proof = token.type === "DPoP" ? "session" : undefined;
-      const answer = await this.outcome({ method, path, token, proof, body: body && (() => body), ...more });
+      const answer = await this.outcome({ method, path, token, proof: "session", body: body && (() => body), ...more });
       if (answer.lost) throw unavailable(answer.retryAfter);
       if (answer.ok) {
-        if (method === "DELETE" && [SESSIONS, ACCOUNT].includes(path)) await this.#ended(id, path === ACCOUNT);
+        const forgets = method === "DELETE" && { [SESSIONS]: {}, [ACCOUNT]: { hint: undefined } }[path];
+        if (forgets) await this.#end(({ session }) => session?.id === id, "byUser", forgets);
         return answer.json;
       }
       if (!first || answer.status !== 401 || errorOf(answer) !== "invalid_token") throw refusal(answer);
-      this.#refused.add(token.value);
+      this.refuse(token.value);
     }
-  }
-
-  /** A call has ended a session at the server. Who signed in meanwhile stays. */
-  async #ended(id, withHint) {
-    await this.edit(document => {
-      if (document.session?.id !== id) return;
-      endSession(document, "byUser");
-      if (withHint) document.hint = undefined;
-    });
   }
 
   /**
    * Stores the session that a sign-in opened; the one in its place is revoked. `pending`: the request that is over with
    * it. `nonce`: what the ID token must have. `subject`: who must have signed in.
    */
-  async establish(tokens, { pending, nonce, subject, adopted } = {}) {
+  async establish(tokens, { pending, nonce, subject, adopted } = NONE) {
     const { claims, idToken, refresh } = tokens;
     if (!claims) throw unavailable();
     const wrong = !await this.#isOurs(claims, nonce) ? "invalid_response"
       : subject && subject !== claims.sub ? "different_user" : undefined;
-    if (wrong) {
-      await this.edit(document => { document.revoke.push(refresh ?? tokens.value); });
-      this.#revokeSoon();
-      throw new PosternError(wrong, "The session is not the one that was asked for.", 200);
-    }
     // What an adopted family was granted is not known: this answer has `openid` alone.
-    const scope = adopted ? "" : tokens.scope, jkt = await this.#bound(tokens);
+    const scope = adopted ? "" : tokens.scope, jkt = wrong ? undefined : await this.#bound(tokens);
     const failed = await this.edit(document => {
       const former = document.session && claimsOf(document.session.idToken);
       // The server gives a lost answer of a sign-in again: that is the same session, not one to revoke.
       const isSame = former?.sid === claims.sid;
       // A step-up is for the user who is signed in, and signs nobody in who has left meanwhile.
       const hasLeft = subject && subject !== former?.sub;
-      if (hasLeft || (!isSame && pending && !document.pending.some(({ id }) => id === pending))) {
+      const isOver = !isSame && pending && !document.pending.some(({ id }) => id === pending);
+      if (wrong || hasLeft || isOver) {
         document.revoke.push(refresh ?? tokens.value);
-        return hasLeft ? signedOut(former ? "byUser" : document.reason) : failure("cancelled");
+        return wrong ? new PosternError(wrong, "The session is not the one that was asked for.", 200)
+          : hasLeft ? signedOut(former ? "byUser" : document.reason) : failure("cancelled");
       }
       endSession(document, undefined, former && !isSame);
       document.session = { id: this.secret(), idToken, refresh, scope, jkt };
@@ -274,16 +251,16 @@ export class Session extends Caller {
 
   async adopt(refreshToken, idToken) {
     if (!refreshToken) throw misuse("refreshToken is empty");
-    const began = moment(), rest = pauses();
+    const wait = this.#patience();
     for (;;) {
       const { tokens, ended, retryAfter } = await this.#present(refreshToken, { form: [["scope", "openid"]] });
       if (ended) throw signedOut("ended");
       if (tokens) return this.establish({ idToken, claims: claimsOf(idToken), ...tokens }, { adopted: true });
-      await this.#wait(began, rest, retryAfter);
+      await wait(retryAfter);
     }
   }
 
-  async signOut(scope = "thisSession") {
+  async signOut(scope) {
     if (scope === "everywhere") {
       await this.account("DELETE", SESSIONS);
       return;
@@ -295,16 +272,13 @@ export class Session extends Caller {
   }
 
   async #forgetDevice() {
+    const path = "/connect/devices", proof = "device";
     try {
-      const { json } = await this.accepted({ method: "GET", path: `${DEVICE}/self`, proof: "device" });
-      await this.accepted({ method: "DELETE", path: `${DEVICE}/${encodeURIComponent(json.Id)}`, proof: "device" });
+      const { json } = await this.accepted({ method: "GET", path: `${path}/self`, proof });
+      await this.accepted({ method: "DELETE", path: `${path}/${encodeURIComponent(json.Id)}`, proof });
     } catch { /* It was none, or the server cannot be asked. */ }
-    const isOver = await this.edit(document => {
-      // Somebody may have signed in meanwhile.
-      if (document.session) return false;
-      Object.assign(document, { key: undefined, hint: undefined, pending: [] });
-      return true;
-    });
+    const isOver = await this.#end(
+      ({ session }) => !session, "byUser", { key: undefined, hint: undefined, pending: [] });
     if (!isOver) return;
     // A damaged document may still have a key and tokens that can be read.
     await this.store.edit(`${this.name}.damaged`, () => null);
@@ -312,12 +286,10 @@ export class Session extends Caller {
   }
 
   /** Tells the server about sessions that ended here. One attempt; what fails is tried with the next request. */
-  #revokeSoon(document) {
-    if (this.#revoking || document?.revoke.length === 0) return;
-    this.#revoking = (async () => {
+  #revokeSoon() {
+    this.#revoking ??= (async () => {
       for (const token of (await this.look()).revoke) {
-        const form = [["token", token], ["client_id", this.clientId]];
-        const answer = await this.outcome({ path: REVOKE, form });
+        const answer = await this.outcome({ path: REVOKE, form: [["token", token], ["client_id", this.clientId]] });
         // A page of something in between is no answer of the server.
         if (answer.lost || (answer.status !== 200 && !answer.json?.error) || answer.status === 429) return;
         await this.edit(document => { document.revoke = document.revoke.filter(one => one !== token); });
