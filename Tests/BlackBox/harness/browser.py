@@ -177,6 +177,10 @@ class Page:
         image = self.send("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True})["data"]
         path.write_bytes(base64.b64decode(image))
 
+    def events(self, method):
+        """What the browser said of this tab, of one kind."""
+        return [event for event in self._browser.events if event.get("sessionId") == self._session and event.get("method") == method]
+
     def complaints(self):
         """Errors of the console and violations of the page's policy."""
         found = []
