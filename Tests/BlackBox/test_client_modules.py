@@ -335,6 +335,13 @@ def test_the_client_does_what_the_vectors_say():
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+@pytest.mark.parametrize("script", ["dialogs", "limits", "returns"])
+def test_the_client_in_surroundings_of_the_test(script):
+    """Passkeys beside a browser that takes time; answers of every kind; returns from the pages."""
+    run = node(f"{script}.mjs")
+    assert run.returncode == 0 and re.fullmatch(r"\d+ cases\n", run.stdout), run.stdout + run.stderr
+
+
 def test_an_altered_vector_is_red_and_named(tmp_path):
     """So the runner compares."""
     for folder in ("clients/js", "docs/vectors", "Tests/JavaScript"):
@@ -431,6 +438,6 @@ def test_the_package_is_installed_and_imported(tmp_path):
 
 
 def test_the_client_runs_where_only_ecmascript_fetch_and_timers_are():
-    """A bare context: no crypto, IndexedDB, TextEncoder, URL, btoa."""
+    """A bare context: no crypto, IndexedDB, TextEncoder, URL, btoa. With a platform as React Native gives one tokens are bound."""
     run = node("--experimental-vm-modules", "--no-warnings", "bare.mjs")
     assert run.returncode == 0, run.stdout + run.stderr

@@ -1,0 +1,85 @@
+// Answers of every kind: a promise rejects with a PosternError, and nothing that was kept is lost.
+
+import { elapse } from "./clock.mjs";
+import { TOKENS, check, equal, outcome, run, site } from "./site.mjs";
+
+const MIB = 1 << 20;
+const json = (text, status = 200) => new Response(text, { status, headers: { "Content-Type": "application/json" } });
+const JUNK = {
+  empty: () => json(""), page: () => new Response("<html>Sign in to the Wi-Fi</html>"), number: () => json("7"),
+  null: () => json("null"), list: () => json("[]"), object: () => json("{}"), half: () => json('{"access_token":"a'),
+  large: () => json(`{"a":"${"x".repeat(2 * MIB)}"}`),
+  deep: () => json("[".repeat(100_000)), lost: () => null, gateway: () => new Response("<html>", { status: 502 }),
+  types: () => json(JSON.stringify({ ...TOKENS, access_token: 7, expires_in: "soon" })),
+  bare: () => json(JSON.stringify({ ...TOKENS, id_token: "a.b.c" })), long: () => json(JSON.stringify({ ...TOKENS, expires_in: 1e12 })),
+};
+
+await run({
+  "an answer has at most a mebibyte": async () => {
+    for (const [length, is] of [[MIB - 8, "value"], [MIB + 8, "unavailable"]]) {
+      const { client } = site({ "/api/app-info": () => json(`{"a":"${"x".repeat(length - 8)}"}`) });
+      const { value, code } = await outcome(client.appInfo());
+      equal(value ? "value" : code, is, length);
+    }
+  },
+  "a refresh with an answer that is none": async () => {
+    for (const [name, junk] of Object.entries(JUNK)) {
+      let answer = () => TOKENS;
+      const { client } = site({ "/connect/token": () => answer() });
+      await client.adopt("refresh-0");
+      elapse(900);
+      answer = junk;
+      let ended;
+      const call = outcome(client.accessToken()).finally(() => { ended = true; });
+      while (!ended) {
+        await new Promise(resolve => { setImmediate(resolve); });
+        elapse(0.5);
+      }
+      check((await call).code === "unavailable" && client.state.signedIn, `${name}: ${JSON.stringify(await call)}`);
+      answer = () => TOKENS;
+      equal((await client.accessToken()).value, "access-1", `${name}, later`);
+    }
+  },
+  "a sign-in with an answer that is none": async () => {
+    for (const [name, junk] of Object.entries(JUNK)) {
+      let asks = true;
+      const { client } = site({
+        "/api/account/native/otp/request": () => asks ? { AuthSession: "h", ExpiresIn: 600, ResendAfter: 0 } : junk(),
+        "/connect/token": junk });
+      const request = await client.requestCode({ email: "ada@vectors.example" });
+      let ended;
+      const call = outcome(client.signInWithCode(request, "123456")).finally(() => { ended = true; });
+      while (!ended) {
+        await new Promise(resolve => { setImmediate(resolve); });
+        elapse(1);
+      }
+      check((await call).code === "unavailable" && !client.state.signedIn, `${name}: ${JSON.stringify(await call)}`);
+      equal((await client.pending()).length, 1, `${name}: it stays pending`);
+      asks = false;
+      const { code } = await outcome(client.requestCode({ email: "ada@vectors.example" }));
+      equal(code, "unavailable", name);
+    }
+  },
+  "calls that are not as declared": async () => {
+    const { client, requests } = site({});
+    for (const call of [
+      () => client.requestCode(), () => client.requestCode({}), () => client.signInWithCode(), () => client.wait(),
+      () => client.resend({}), () => client.signInWithCode({ id: "x" }, " "), () => client.adopt(""),
+      () => client.account("GET", "//evil.example/"), () => client.account("GET", "https://evil.example/"),
+      () => client.signInWithProvider({ id: "x" }, {}), () => client.fetch("http://api.example/"),
+    ]) equal((await outcome(call())).code, "misuse", String(call));
+    equal(requests.length, 0, "sent");
+  },
+  "what a constructor refuses": async () => {
+    for (const options of [
+      { origin: "http://id.example.com" }, { origin: "https://id.example.com/path" }, { origin: "ftp://id.example.com" },
+      { origin: "x" }, { origin: "https://ada@id.example.com" }, { clientId: "" }, { scope: "offline_access" },
+      { origin: undefined },
+    ]) {
+      let error;
+      try { site({}).make(options); } catch (thrown) { error = thrown; }
+      check(error?.code === "misuse", JSON.stringify(options));
+    }
+    for (const host of ["localhost:8080", "app.localhost", "127.0.0.1:1", "[::1]:1"]) site({}).make({ origin: `http://${host}` });
+  },
+});
