@@ -67,7 +67,7 @@ struct ConnectionServer: Service {
                 if stopsAfter > .zero { connections.answerLastRequests() }
                 Task {
                     try? await Task.sleep(for: stopsAfter)
-                    await listener.drain()
+                    await listener.drain(within: min(stopsAfter, .milliseconds(250)))
                     connections.drain()
                 }
             }
@@ -143,9 +143,9 @@ private final class Listener: Sendable {
         var isStopped = false
     }
 
-    /// Enough to accept what waits when no more comes, on a machine that has time; a busy one gets it 40 times.
+    /// Enough to accept what waits when no more comes, on a machine that has time; a busy one gets it ten times.
     private static let acceptTime = Duration.milliseconds(50)
-    private static let acceptTimes = 40
+    private static let acceptTimes = 10
 
     private let state = Mutex(State())
 
@@ -161,12 +161,13 @@ private final class Listener: Sendable {
         if isStopped { channel.close(promise: nil) }
     }
 
-    /// Accepts the connections that wait, and closes.
-    func drain() async {
+    /// Accepts the connections that wait, and those that the kernel is still making within a time, and closes. On a busy
+    /// machine the last packet of a connection takes tens of milliseconds even from the same machine.
+    func drain(within time: Duration) async {
         guard let channel = markStopped() else { return }
         await SocketFilter.refuseNewConnections(to: channel)
         for _ in 0..<Self.acceptTimes {
-            try? await Task.sleep(for: Self.acceptTime)
+            try? await Task.sleep(for: max(time, Self.acceptTime))
             guard await Self.hasWaiting(channel) else { break }
         }
         try? await channel.close()
