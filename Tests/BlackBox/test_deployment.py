@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from harness import report, wire
 from harness.haproxy import HAPROXY, HAProxy
@@ -15,6 +16,7 @@ from harness.settings import BINARY, CLIENTS, REPOSITORY
 from harness.tls import over_tls
 
 UNIT = REPOSITORY / "deploy" / "systemd" / "postern.service"
+KUBERNETES = REPOSITORY / "deploy" / "kubernetes"
 DISCOVERY = "/.well-known/openid-configuration"
 
 
@@ -107,10 +109,12 @@ def test_the_files_of_the_image_serve_read_only_as_their_user(world, tmp_path):
 
 
 @pytest.mark.skipif(not (CLIENTS / "kubernetes_validate").exists(), reason="no kubernetes-validate")
-@pytest.mark.parametrize("file, member", [("postern.yaml", "replicas: 2"), ("migrate.yaml", "backoffLimit: 0")])
+@pytest.mark.parametrize("file, member", [
+    ("postern.yaml", "replicas: 2"), ("network.yaml", "policyTypes:"), ("ingress.yaml", "ingressClassName:"),
+    ("migrate/migrate.yaml", "backoffLimit: 0")])
 def test_the_manifests_are_valid(tmp_path, file, member):
     """Against the schemas of Kubernetes; strictly: an unknown member is an error."""
-    manifests = REPOSITORY / "deploy" / "kubernetes" / file
+    manifests = KUBERNETES / file
     wrong = tmp_path / "wrong.yaml"
     assert member in manifests.read_text(encoding="utf-8")
     wrong.write_text(manifests.read_text(encoding="utf-8").replace(member, "un" + member), encoding="utf-8")
@@ -124,31 +128,54 @@ def test_the_manifests_are_valid(tmp_path, file, member):
     assert validate(wrong).returncode != 0
 
 
-@pytest.mark.parametrize("file", ["container/compose.yaml", "kubernetes/postern.yaml", "kubernetes/migrate.yaml"])
+@pytest.mark.parametrize("file", [
+    "container/compose.yaml", "container/compose.dev.yaml", "kubernetes/postern.yaml", "kubernetes/secret.env.example",
+    "kubernetes/migrate/kustomization.yaml"])
 def test_every_setting_in_a_manifest_is_one_of_the_servers(file):
     """A misspelled one would be ignored."""
-    named = set(re.findall(r"POSTERN_[A-Z_]+[A-Z]", (REPOSITORY / "deploy" / file).read_text(encoding="utf-8")))
+    named = set(re.findall(r"POSTERN_[A-Z_]+[A-Z]", (REPOSITORY / "deploy" / file).read_text(encoding="utf-8"))) - {"POSTERN_USER"}
     known = set(re.findall(r"`(POSTERN_[A-Z_]+[A-Z])`", (REPOSITORY / "docs" / "operate.md").read_text(encoding="utf-8")))
-    assert named and named <= known, named - known
+    assert (named or file.endswith("dev.yaml")) and named <= known, named - known
+
+
+def documents(file):
+    """The documents of a manifest by kind and name."""
+    made = yaml.safe_load_all((KUBERNETES / file).read_text(encoding="utf-8"))
+    return {(document["kind"], document["metadata"]["name"]): document for document in made}
+
+
+@pytest.mark.parametrize("folder", [".", "migrate"])
+def test_a_kustomization_names_its_files_its_image_and_the_secret_of_its_pods(folder):
+    """By digest, so that a tag that moves changes nothing. What is secret is not in the repository."""
+    made = yaml.safe_load((KUBERNETES / folder / "kustomization.yaml").read_text(encoding="utf-8"))
+    texts = [(KUBERNETES / folder / name).read_text(encoding="utf-8") for name in made["resources"]]
+    (image,), (secret,) = made["images"], made["secretGenerator"]
+    assert image["digest"].startswith("sha256:")
+    used = [name for text in texts for name in re.findall(r"^ *image: (\S+)$", text, re.M)]
+    assert used == [image["name"]]
+    assert re.search(rf"secretName: {secret['name']}\b|secretRef: {{name: {secret['name']}}}", "".join(texts))
+    ignored = (REPOSITORY / ".gitignore").read_text(encoding="utf-8")
+    for entry in secret.get("files", []) + secret.get("envs", []):
+        name = entry.rsplit("=", 1)[-1]
+        assert not (KUBERNETES / folder / name).exists() and name in ignored, name
+
+
+def test_the_monitoring_finds_the_port_of_the_operators_and_the_ingress_does_not():
+    """Two Services; the ingress knows the one for clients."""
+    services = {name: document for (kind, name), document in documents("postern.yaml").items() if kind == "Service"}
+    monitor = documents("monitor.yaml")["ServiceMonitor", "postern"]["spec"]
+    chosen, = (service for service in services.values() if monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items())
+    assert [port["name"] for port in chosen["spec"]["ports"]] == [monitor["endpoints"][0]["port"]] == ["operations"]
+    rule, = documents("ingress.yaml")["Ingress", "postern"]["spec"]["rules"]
+    backend = rule["http"]["paths"][0]["backend"]["service"]
+    assert [port["name"] for port in services[backend["name"]]["spec"]["ports"]] == [backend["port"]["name"]] == ["http"]
 
 
 def test_a_pod_has_time_to_stop():
     """The delay and the grace end before it is killed, and the delay is longer than a proxy's look every two seconds."""
-    text = (REPOSITORY / "deploy" / "kubernetes" / "postern.yaml").read_text(encoding="utf-8")
+    text = (KUBERNETES / "postern.yaml").read_text(encoding="utf-8")
     delay, grace = (int(re.search(rf'{name}, value: "(\d+)"', text)[1]) for name in ("POSTERN_SHUTDOWN_DELAY", "POSTERN_SHUTDOWN_GRACE"))
     assert 2 < delay and delay + grace < int(re.search(r"terminationGracePeriodSeconds: (\d+)", text)[1])
-
-
-def test_the_role_that_the_compose_file_makes_may_serve(world):
-    """The server of the file does not log in as its superuser: `serve` refuses that."""
-    text = (REPOSITORY / "deploy" / "container" / "compose.yaml").read_text(encoding="utf-8")
-    superuser = re.search(r"POSTGRES_USER: (\S+)", text)[1]
-    server = re.search(r"POSTERN_DATABASE_URL: postgresql://(\w+):", text)[1]
-    assert server != superuser
-    for statement in re.findall(r"--command=(.+)$", text, re.MULTILINE):
-        world.cluster.sql(statement)
-    node = world.start_node(POSTERN_DATABASE_URL=world.cluster.url(server))
-    node.stop()
 
 
 # -- HAProxy ---------------------------------------------------------------------------------------------
@@ -199,13 +226,11 @@ def test_behind_the_proxy_limits_count_the_client(world, proxy):
 
 
 def test_only_the_ingress_and_the_monitoring_reach_a_pod():
-    """And images are named by digest."""
-    text = (REPOSITORY / "deploy" / "kubernetes" / "postern.yaml").read_text(encoding="utf-8")
-    policy, = (document for document in text.split("\n---\n") if "kind: NetworkPolicy" in document)
-    assert "policyTypes: [Ingress]" in policy and policy.count("- from:") == 2
-    for file in ("postern.yaml", "migrate.yaml"):
-        images = re.findall(r"^ *image: (\S+)$", (REPOSITORY / "deploy" / "kubernetes" / file).read_text(encoding="utf-8"), re.M)
-        assert images and all("@sha256:" in image for image in images), images
+    """Everything else is kept out."""
+    policy = documents("network.yaml")["NetworkPolicy", "postern"]["spec"]
+    assert policy["policyTypes"] == ["Ingress"] and len(policy["ingress"]) == 2
+    assert [[port["port"] for port in rule["ports"]] for rule in policy["ingress"]] == [["http"], ["operations"]]
+    assert all(rule["from"] for rule in policy["ingress"])
 
 
 def test_the_packages_of_a_build_are_those_of_the_list():

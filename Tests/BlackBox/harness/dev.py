@@ -21,7 +21,8 @@ class DevServer:
     client_id = "demo-app"
     email = "ada@example.com"
 
-    def __init__(self):
+    def __init__(self, binary=BINARY):
+        self.binary = binary
         self.port = free_port()
         self.origin = f"http://localhost:{self.port}"
         self.log = OUTPUT / f"dev-{os.getpid()}.log"
@@ -36,11 +37,11 @@ class DevServer:
 
     def start(self, timeout=60.0):
         """Starts and waits until it has greeted and answers."""
-        assert BINARY.exists(), f"{BINARY} is missing: build it, or set POSTERN_BIN"
+        assert self.binary.exists(), f"{self.binary} is missing: build it, or set POSTERN_BIN"
         OUTPUT.mkdir(parents=True, exist_ok=True)
         with open(self.log, "wb") as log:
             self._process = subprocess.Popen(
-                [str(BINARY), "dev", "--port", str(self.port)], cwd=self._root, stdin=subprocess.DEVNULL,
+                [str(self.binary), "dev", "--port", str(self.port)], cwd=self._root, stdin=subprocess.DEVNULL,
                 stdout=log, stderr=subprocess.STDOUT, env={**clean_environment(), "SWIFT_BACKTRACE": "enable=no"},
             )
         deadline = time.monotonic() + timeout
