@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-_INSIDE = 'mount -t proc proc "$0/proc"; mount --rbind /dev "$0/dev"; exec chroot "$0" /usr/bin/env -i PATH="$PATH" HOME=/root bash -ec "$1"'
+_INSIDE = 'ip link set lo up; mount -t proc proc "$0/proc"; mount --rbind /dev "$0/dev"; exec chroot "$0" /usr/bin/env -i PATH="$PATH" HOME=/root bash -ec "$1"'
 
 
 class BareDebian:
