@@ -12,8 +12,8 @@ const TEXTS = {
   invalid_grant: "The server does not accept this any more.", misuse: "This browser cannot do that.",
   byUser: "You are signed out.", ended: "Your session was ended.", keyLost: "The key of this browser is gone.",
 };
-const textOf = ({ code, details, retryAfter }) =>
-  (TEXTS[details?.reason ?? code] ?? `The server refused: ${code}.`) + (retryAfter ? ` Again in ${retryAfter} s.` : "");
+const textOf = ({ code, name, details, retryAfter }) =>
+  (TEXTS[details?.reason ?? code] ?? `That failed: ${code ?? name}`) + (retryAfter ? ` Again in ${retryAfter} s.` : "");
 
 const modules = ["client", "passkeys", "pages", "postern"].map(name => import(`${origin}/sdk/v1/${name}.js`));
 const [{ Postern }, keys, pages, { TrustedDevice }] = await Promise.all(modules)
@@ -55,7 +55,7 @@ const follow = (made, news = "") => {
   wait().catch(error => error.code === "cancelled" || failed(error, wait).catch(() => enter(textOf(error), "bad")));
 };
 const fill = () => keys.signInWithPasskey(client, { autofill: true, signal: (filling = new AbortController()).signal })
-  .catch(error => error.code === "cancelled" || say(textOf(error), "bad"));
+  .catch(error => ["cancelled", "misuse"].includes(error.code) || say(textOf(error), "bad")); // misuse: no such list here
 const enter = async (...news) => {
   const open = view ? undefined : (await client.pending()).pop();
   $("secret").textContent = $("recovery").textContent = "";
@@ -63,7 +63,7 @@ const enter = async (...news) => {
   $("device").hidden = !localStorage.device;
   show("out", ...news);
   if (open) follow(open);
-  else if ((await keys.passkeySupport()).autofill) fill();
+  else fill();
 };
 const list = (path, items) => $(path).replaceChildren(...items.map(item => {
   const row = $("row").content.cloneNode(true), [button] = row.querySelectorAll("button");
