@@ -24,6 +24,16 @@ window.outcome = async call => {
     return { code: error.code, status: error.status, details: error.details, name: error.name };
   }
 };
+// The access tokens of the document are gone.
+window.expire = () => new Promise(resolve => {
+  const opening = indexedDB.open("postern");
+  opening.onsuccess = () => {
+    const transaction = opening.result.transaction("documents", "readwrite"), store = transaction.objectStore("documents");
+    const name = `postern:${settings.origin}:web-app`;
+    store.get(name).onsuccess = ({ target }) => store.put(JSON.stringify({ ...JSON.parse(target.result), tokens: [] }), name);
+    transaction.oncomplete = () => { opening.result.close(); resolve(true); };
+  };
+});
 window.client = open_();
 """
 
@@ -41,6 +51,17 @@ onmessage = async ({ data: [name, ...call] }) => {
 postMessage({ value: await client.ready });
 """
 
+_SERVICE = """
+import { Postern } from "/sdk/client.js";
+const client = new Postern({ origin: %s, clientId: "web-app" });
+onmessage = event => {
+  const { data: [name, ...call], ports: [port] } = event;
+  event.waitUntil(client[name](...call).then(
+    value => port.postMessage({ value, document: typeof document }), ({ code }) => port.postMessage({ code })));
+};
+"""
+_SCRIPTS = {"/app.js": _APP, "/worker.js": _WORKER, "/service.js": _SERVICE}
+
 
 class ClientSite:
     """A site on an origin of its own, with no more in its policy than the modules need."""
@@ -53,8 +74,8 @@ class ClientSite:
                 """The same page under every other path."""
                 name = self.path.rpartition("/")[2]
                 kind = "text/javascript"
-                if self.path in ("/app.js", "/worker.js"):
-                    body = ((_APP if name == "app.js" else _WORKER) % json.dumps(server_origin)).encode()
+                if self.path in _SCRIPTS:
+                    body = (_SCRIPTS[self.path] % json.dumps(server_origin)).encode()
                 elif self.path == "/empty":
                     kind, body = "text/html", b"<!doctype html><title>Empty</title>"
                 elif self.path.startswith("/sdk/"):
@@ -119,12 +140,4 @@ class ClientTab(Page):
 
     def expire(self):
         """The access tokens of the document are gone."""
-        self.evaluate("""new Promise(resolve => {
-            const opening = indexedDB.open("postern");
-            opening.onsuccess = () => {
-                const transaction = opening.result.transaction("documents", "readwrite"), store = transaction.objectStore("documents");
-                const name = `postern:${settings.origin}:web-app`;
-                store.get(name).onsuccess = ({ target }) => store.put(JSON.stringify({ ...JSON.parse(target.result), tokens: [] }), name);
-                transaction.oncomplete = () => { opening.result.close(); resolve(true); };
-            };
-        })""")
+        self.evaluate("expire()")

@@ -110,7 +110,7 @@ class CuttingProxy:
     answers of its own."""
 
     def __init__(self, target):
-        self.requests, self._dropped = [], {}
+        self.requests, self._dropped, self._lossy = [], {}, {}
         #: Answers in place of the node's: path to status, fields (name and value), body.
         self.given = {}
         proxy = self
@@ -127,8 +127,7 @@ class CuttingProxy:
                 else:
                     answer = wire.exchange(target, self.command, self.path, list(self.headers.items()), body, timeout=40)
                 proxy.requests.append((self.command, path, answer.status))
-                if self.command != "OPTIONS" and proxy._dropped.get(path, 0):  # pylint: disable=protected-access
-                    proxy._dropped[path] -= 1  # pylint: disable=protected-access
+                if self.command != "OPTIONS" and proxy.is_lost(path):
                     self.connection.shutdown(2)
                     return
                 self.send_response_only(answer.status)
@@ -146,6 +145,20 @@ class CuttingProxy:
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.port = self._server.server_port
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def drop_every(self, path, number):
+        """Drops each so many-th answer to a path; 0 for none."""
+        self._lossy[path] = number
+
+    def is_lost(self, path):
+        """Whether the answer that was just given to a path is dropped."""
+        every = self._lossy.get(path, 0)
+        if every and len(self.calls(path)) % every == 0:
+            return True
+        is_lost = self._dropped.get(path, 0) > 0
+        if is_lost:
+            self._dropped[path] -= 1
+        return is_lost
 
     def drop(self, path, count=1):
         """Drops the next answers to a path."""
