@@ -4,12 +4,13 @@ import base64
 import contextlib
 import itertools
 import json
+import types
 
 import pytest
 
 from . import report
 from .browser import CHROMIUM, Browser, Page
-from .module_site import CuttingProxy
+from .module_site import CuttingProxy, until
 from .realm import call
 from .settings import REPOSITORY
 
@@ -83,6 +84,26 @@ class DemoApp:
         """Everything but the world."""
         self.proxy.close()
         self.node.stop()
+
+
+class DevDemoApp:
+    """The same, as `postern dev` serves it."""
+
+    def __init__(self, dev):
+        self._dev = dev
+        self.server, self.origin = dev.origin, dev.origin.replace("//", "//app.")
+
+    def _mails(self, email, kind):
+        return [mail for mail in self._dev.get("/dev/outbox.json").json() if mail["to"] == email and mail.get(kind)]
+
+    def mails(self, email, kind):
+        """How many there were."""
+        return len(self._mails(email, kind))
+
+    def mail(self, email, kind, before=0):
+        """The newest of more than `before` mails."""
+        [newest, *_] = until(lambda: len(found := self._mails(email, kind)) > before and found, "no mail came")
+        return types.SimpleNamespace(**newest)
 
 
 class DemoTab(Page):
