@@ -131,3 +131,18 @@ def test_the_keyboard_alone_signs_in_and_out(app, browser, email):
     assert tab.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     press("Enter")
     tab.view("out")
+
+
+def test_without_script_or_modules_it_says_so(app, browser):
+    tab = DemoTab(browser)
+    tab.send("Emulation.setScriptExecutionDisabled", {"value": True})
+    tab.open(app.origin)
+    tab.expect("main", "This app needs JavaScript.")
+    tab.send("Emulation.setScriptExecutionDisabled", {"value": False})
+    app.proxy.given["/sdk/v1/client.js"] = 503, [], b""
+    try:
+        tab.open(f"{app.origin}/?again")
+        tab.expect("#notice", "The server does not answer. Nothing is lost: please try again.")
+    finally:
+        del app.proxy.given["/sdk/v1/client.js"]
+    tab.visit(app)
