@@ -30,7 +30,9 @@ window.expire = () => new Promise(resolve => {
   opening.onsuccess = () => {
     const transaction = opening.result.transaction("documents", "readwrite"), store = transaction.objectStore("documents");
     const name = `postern:${settings.origin}:web-app`;
-    store.get(name).onsuccess = ({ target }) => store.put(JSON.stringify({ ...JSON.parse(target.result), tokens: [] }), name);
+    store.get(name).onsuccess = ({ target }) => {
+      store.put(JSON.stringify({ ...JSON.parse(target.result), tokens: [] }), name);
+    };
     transaction.oncomplete = () => { opening.result.close(); resolve(true); };
   };
 });
