@@ -1,11 +1,12 @@
 """The demo app in Chromium: every button."""
 
 import json
+import re
 
 import pytest
 
-from harness import totp
-from harness.demo_app import DemoApp, DemoTab, chromium
+from harness import settings, totp
+from harness.demo_app import FOLDER, DemoApp, DemoTab, chromium
 
 pytestmark = pytest.mark.slow
 
@@ -141,7 +142,7 @@ def test_an_authenticator_app_is_set_up_asked_for_and_turned_off(app, browser, e
     tab.view("factor")
     tab.fill("#second", totp.wrong(secret))
     tab.click("#confirm .primary")
-    tab.says("This code is wrong, or was used before.")
+    tab.says("This code is wrong or used.")
     tab.fill("#second", recovery)
     tab.click("#confirm .primary")
     tab.view("in")
@@ -230,3 +231,14 @@ def test_after_ten_minutes_a_new_code_is_asked_for_and_the_work_goes_on(app, bro
     tab.press("back")
     tab.view("in")
     tab.silent("400", "401")
+
+
+def test_each_code_of_an_error_has_a_text():
+    """But for the one that is answered by asking for the second factor."""
+    declared = (settings.REPOSITORY / "clients/js/client.d.ts").read_text(encoding="utf-8")
+    codes = set(re.findall(r'"(\w+)"', declared.split("type ErrorCode =")[1].split(";")[0]))
+    reasons = set(re.findall(r'"(\w+)"', declared.split("signedIn: false; reason:")[1].split("}")[0]))
+    assert len(codes) > 10 and len(reasons) > 2
+    texts = (FOLDER / "app.js").read_text(encoding="utf-8").split("const TEXTS = {")[1].split("};")[0]
+    said = set(re.findall(r"(\w+): \"", texts))
+    assert codes - {"second_factor_needed", "signed_out"} <= said and reasons - {"never"} <= said

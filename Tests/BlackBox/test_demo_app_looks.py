@@ -142,7 +142,7 @@ def test_without_script_or_modules_it_says_so(app, browser):
     app.proxy.given["/sdk/v1/client.js"] = 503, [], b""
     try:
         tab.open(f"{app.origin}/?again")
-        tab.expect("#notice", "The server does not answer. Nothing is lost: please try again.")
+        tab.expect("#notice", "The server does not answer. Nothing is lost.")
     finally:
         del app.proxy.given["/sdk/v1/client.js"]
     tab.visit(app)

@@ -61,10 +61,10 @@ def test_a_server_that_does_not_answer_signs_nobody_out(app, browser, email):
     app.proxy.given["/connect/account"] = app.proxy.given["/connect/totp/enroll/begin"] = 503, [("Access-Control-Allow-Origin", app.origin)], b""
     try:
         tab.press("beginTotp")
-        tab.says("The server does not answer. Nothing is lost: please try again.")
+        tab.says("The server does not answer. Nothing is lost.")
         tab.visit(app)
         tab.view("in")
-        tab.says("The server does not answer. Nothing is lost: please try again.")
+        tab.says("The server does not answer. Nothing is lost.")
     finally:
         del app.proxy.given["/connect/account"], app.proxy.given["/connect/totp/enroll/begin"]
     tab.visit(app)

@@ -3,14 +3,14 @@ const origin = location.origin.replace("//app.", "//"), home = `${location.origi
 const $ = id => document.getElementById(id);
 const say = (text, tone = "") => Object.assign($("notice"), { textContent: text, className: tone });
 const TEXTS = {
-  wrong_code: "This code is wrong or too old.", second_factor_wrong: "This code is wrong, or was used before.",
-  denied: "The sign-in was refused.", expired: "The request is over: please begin again.", rate_limited: "Too many tries.",
-  unavailable: "The server does not answer. Nothing is lost: please try again.", network: "The server does not answer.",
   foreign_redirect: "This browser did not ask for that answer. Nothing has changed.", cancelled: "Nothing was chosen.",
-  names_needed: "A name is needed.", address_proof_needed: "The address has to be proven first.",
-  already_there: "This device has a passkey of yours.", key_in_use: "Another user trusts this browser.",
-  invalid_grant: "The server does not accept this any more.", misuse: "This browser cannot do that.",
-  byUser: "You are signed out.", ended: "Your session was ended.", keyLost: "The key of this browser is gone.",
+  unavailable: "The server does not answer. Nothing is lost.", already_there: "This device has a passkey of yours.",
+  address_proof_needed: "The address has to be proven first.", second_factor_wrong: "This code is wrong or used.",
+  key_in_use: "Another user trusts this browser.", invalid_grant: "This is not accepted any more.",
+  wrong_code: "This code is wrong or too old.", step_up_needed: "A newer sign-in is needed.",
+  keyLost: "The key of this browser is gone.", misuse: "This browser cannot do that.", expired: "The request is over.",
+  denied: "The sign-in was refused.", names_needed: "A name is needed.", ended: "Your session was ended.",
+  rate_limited: "Too many tries.", byUser: "You are signed out.",
 };
 const textOf = ({ code, name, details, retryAfter }) =>
   (TEXTS[details?.reason ?? code] ?? `That failed: ${code ?? name}`) + (retryAfter ? ` Again in ${retryAfter} s.` : "");
@@ -55,7 +55,7 @@ const follow = (made, news = "") => {
   wait().catch(error => error.code === "cancelled" || failed(error, wait).catch(() => enter(textOf(error), "bad")));
 };
 const fill = () => keys.signInWithPasskey(client, { autofill: true, signal: (filling = new AbortController()).signal })
-  .catch(error => ["cancelled", "misuse"].includes(error.code) || say(textOf(error), "bad")); // misuse: no such list here
+  .catch(error => /^(cancelled|misuse)$/.test(error.code) || say(textOf(error), "bad")); // misuse: no lists here
 const enter = async (...news) => {
   const open = view ? undefined : (await client.pending()).pop();
   $("secret").textContent = $("recovery").textContent = "";
@@ -95,7 +95,7 @@ const actions = {
     await client.stepUpWithCode(challenge, request, code, factor);
     return body();
   },
-  confirm: () => unfinished({ [/^\s*\d{6}\s*$/.test($("second").value) ? "totpCode" : "recoveryCode"]: $("second").value }),
+  confirm: () => unfinished({ [$("second").value.trim().length > 8 ? "recoveryCode" : "totpCode"]: $("second").value }),
   passkey: () => keys.signInWithPasskey(client).catch(error => { fill(); throw error; }),
   pages: () => pages.signInOnPages(client, { loginHint: $("email").value }),
   device: factor => client.signInAsTrustedDevice(factor),
