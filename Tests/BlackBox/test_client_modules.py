@@ -335,11 +335,45 @@ def test_the_client_does_what_the_vectors_say():
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-@pytest.mark.parametrize("script", ["dialogs", "limits", "returns"])
+@pytest.mark.parametrize("script", ["dialogs", "documents", "limits", "returns"])
 def test_the_client_in_surroundings_of_the_test(script):
-    """Passkeys beside a browser that takes time; answers of every kind; returns from the pages."""
+    """Passkeys beside a browser that takes time; what is kept; answers of every kind; returns from the pages."""
     run = node(f"{script}.mjs")
     assert run.returncode == 0 and re.fullmatch(r"\d+ cases\n", run.stdout), run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("module, source, replacement, script, case", [
+    ("passkeys", "    await waiting.end;", "    waiting = undefined;", "dialogs", "the button's dialog opens after the form's has ended"),
+    ("passkeys", "!mediation || waiting.mediation", "true", "dialogs", "the form's waits for the button's"),
+    ("passkeys", "isDue = !isOver", "isDue = false", "dialogs", "a new ceremony before the old one ends"),
+    ("passkeys", "globalThis.document?.hidden", "false", "dialogs", "none while the page is hidden"),
+    ("pages", "history.replaceState(", "void (", "returns", "an answer signs in once, and leaves the address first"),
+    ("pages", "!== await client.issuer()", "=== undefined", "returns", "answers that do not count"),
+    ("pages", "!asked", "false", "returns", "answers that do not count"),
+    ("pages", "nonce: asked.nonce", "nonce: undefined", "returns", "an ID token of another sign-in is revoked"),
+    ("pages", "one.at > Date.now() - LIFE", "true", "returns", "five are kept, for an hour"),
+    ("pages", "origin !== location.origin", "false", "returns", "where to go on is of this origin"),
+    ("core", "text.length > 1 << 20", "false", "limits", "an answer has at most a mebibyte"),
+    ("keeper", "if (v > 1)", "if (false)", "documents", "a document of a newer format"),
+    ("keeper", "pending.slice(-8)", "pending", "documents", "no more than it needs"),
+    ("keeper", "session.jkt === await this.thumbprint(key)", "true", "documents", "another key than that of the session"),
+    ("session", "document.session.refresh === sent", "true", "vectors", "invalid_grant, and another process has stored a newer"),
+    ("session", "if (session.refresh === sent) {", "{", "vectors", "another process refreshed twice before the answer"),
+    ("session", "claims.sid === former.sid", "true", "limits", "a refresh with an answer that is none"),
+    ("session", "subject && subject !== claims.sub", "false", "vectors", "a step-up by somebody else"),
+    ("requests", "maxnumber <= 5_000_000", "true", "vectors", "more work than anybody should do"),
+])
+def test_a_check_that_is_removed_is_missed(tmp_path, module, source, replacement, script, case):
+    """So the tests see it."""
+    for folder in ("clients/js", "docs/vectors", "Tests/JavaScript"):
+        shutil.copytree(REPOSITORY / folder, tmp_path / folder)
+    path = tmp_path / f"clients/js/{module}.js"
+    text = path.read_text()
+    assert source in text, "the check is another one now"
+    path.write_text(text.replace(source, replacement))
+    run = node(tmp_path / f"Tests/JavaScript/{script}.mjs", case)
+    # 13: the case waits for ever.
+    assert run.returncode == 13 or (run.returncode == 1 and case in run.stdout), run.stdout + run.stderr
 
 
 def test_an_altered_vector_is_red_and_named(tmp_path):

@@ -38,7 +38,8 @@ let ceremonies;
 const here = more => {
   [events, ceremonies, open] = [[], 0, undefined];
   return site({
-    "/connect/passkey/begin": () => ({ ceremonyId: `c${++ceremonies}`, options: { challenge: "AAAA", timeout: 300_000 } }),
+    "/connect/passkey/begin": () => ({
+      ceremonyId: `c${++ceremonies}`, options: { challenge: "AAAA", timeout: 300_000 } }),
     "/connect/token": () => { events.push("signed in"); return TOKENS; }, ...more });
 };
 const opened = name => eventually(() => open === name, `no ${name}`);
@@ -68,8 +69,11 @@ await run({
     const { client } = here();
     const pressed = outcome(signInWithPasskey(client));
     await opened("modal");
-    const stop = new AbortController(), waits = outcome(signInWithPasskey(client, { autofill: true, signal: stop.signal }));
-    await settle();
+    const stop = new AbortController();
+    const waits = outcome(signInWithPasskey(client, { autofill: true, signal: stop.signal }));
+    await eventually(() => ceremonies === 2, "no second one");
+    for (let turn = 0; turn < 5; turn++) await settle();
+    equal(events, ["modal opens"], "meanwhile");
     pick();
     check((await pressed).value.id, "the button signs in");
     await opened("conditional");

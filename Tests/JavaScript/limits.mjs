@@ -1,7 +1,7 @@
 // Answers of every kind: a promise rejects with a PosternError, and nothing that was kept is lost.
 
 import { elapse } from "./clock.mjs";
-import { TOKENS, check, equal, outcome, run, site } from "./site.mjs";
+import { TOKENS, check, equal, outcome, run, site, withClaims } from "./site.mjs";
 
 const MIB = 1 << 20;
 const json = (text, status = 200) => new Response(text, { status, headers: { "Content-Type": "application/json" } });
@@ -11,7 +11,8 @@ const JUNK = {
   large: () => json(`{"a":"${"x".repeat(2 * MIB)}"}`),
   deep: () => json("[".repeat(100_000)), lost: () => null, gateway: () => new Response("<html>", { status: 502 }),
   types: () => json(JSON.stringify({ ...TOKENS, access_token: 7, expires_in: "soon" })),
-  bare: () => json(JSON.stringify({ ...TOKENS, id_token: "a.b.c" })), long: () => json(JSON.stringify({ ...TOKENS, expires_in: 1e12 })),
+  bare: () => json(JSON.stringify({ ...TOKENS, id_token: "a.b.c" })),
+  long: () => json(JSON.stringify({ ...TOKENS, expires_in: 1e12 })),
 };
 
 await run({
@@ -23,7 +24,8 @@ await run({
     }
   },
   "a refresh with an answer that is none": async () => {
-    for (const [name, junk] of Object.entries(JUNK)) {
+    const foreign = { ...TOKENS, id_token: withClaims({ sid: "of another session" }) };
+    for (const [name, junk] of Object.entries({ ...JUNK, foreign: () => foreign })) {
       let answer = () => TOKENS;
       const { client } = site({ "/connect/token": () => answer() });
       await client.adopt("refresh-0");
@@ -72,14 +74,16 @@ await run({
   },
   "what a constructor refuses": async () => {
     for (const options of [
-      { origin: "http://id.example.com" }, { origin: "https://id.example.com/path" }, { origin: "ftp://id.example.com" },
-      { origin: "x" }, { origin: "https://ada@id.example.com" }, { clientId: "" }, { scope: "offline_access" },
+      { origin: "http://id.example.com" }, { origin: "https://id.example.com/path" }, 
+      { origin: "ftp://id.example.com" }, { origin: "x" }, { origin: "https://ada@id.example.com" }, { clientId: "" }, { scope: "offline_access" },
       { origin: undefined },
     ]) {
       let error;
       try { site({}).make(options); } catch (thrown) { error = thrown; }
       check(error?.code === "misuse", JSON.stringify(options));
     }
-    for (const host of ["localhost:8080", "app.localhost", "127.0.0.1:1", "[::1]:1"]) site({}).make({ origin: `http://${host}` });
+    for (const host of ["localhost:8080", "app.localhost", "127.0.0.1:1", "[::1]:1"]) {
+      site({}).make({ origin: `http://${host}` });
+    }
   },
 });

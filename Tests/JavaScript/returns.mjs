@@ -1,7 +1,7 @@
 // Sign-in on the pages of the server: what is sent, what the address keeps, and which answers count.
 
 import { elapse, eventually } from "./clock.mjs";
-import { HOME, ID_TOKEN, ORIGIN, TOKENS, check, claims, equal, outcome, run, site } from "./site.mjs";
+import { HOME, ORIGIN, TOKENS, check, claims, equal, outcome, run, site, withClaims } from "./site.mjs";
 import { finishSignIn, signInOnPages, signOutOnPages } from "../../clients/js/pages.js";
 
 let left, order;
@@ -11,15 +11,11 @@ for (const [name, value] of Object.entries({ location: place, history: own })) {
   Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
 }
 
-/** An ID token with the nonce of a request. */
-const withNonce = nonce => {
-  const [header, , signature] = ID_TOKEN.split(".");
-  return [header, Buffer.from(JSON.stringify({ ...claims, nonce })).toString("base64url"), signature].join(".");
-};
 /** A client, and a function that begins a sign-in: the parameters that were sent. */
-const here = (answer = () => ({ ...TOKENS, id_token: withNonce(here.nonce) })) => {
+const here = (answer = () => ({ ...TOKENS, id_token: withClaims({ nonce: here.nonce }) })) => {
   order = [];
-  const made = site({ "/connect/token": () => { order.push("token"); return answer(); }, "/connect/revoke": new Response("") });
+  const made = site({
+    "/connect/token": () => { order.push("token"); return answer(); }, "/connect/revoke": new Response("") });
   made.begin = async (options, client = made.client) => {
     left = undefined;
     void signInOnPages(client, options);
@@ -40,7 +36,8 @@ await run({
   "what is sent": async () => {
     const { begin } = here();
     const { state, nonce, code_challenge: challenge, ...sent } = await begin({
-      returnTo: "/basket", loginHint: "ada@vectors.example", prompt: "login", maxAge: 0, levels: ["a", "b"], locales: ["de"] });
+      returnTo: "/basket", loginHint: "ada@vectors.example", prompt: "login", maxAge: 0, levels: ["a", "b"],
+      locales: ["de"] });
     check([state, nonce, challenge].every(text => /^[\w-]{43}$/.test(text)), "256 bits each");
     equal([left.origin + left.pathname, sent], [`${ORIGIN}/connect/authorize`, {
       response_type: "code", client_id: "vector-client", redirect_uri: `${HOME}/signed-in`,
@@ -67,9 +64,11 @@ await run({
   },
   "answers that do not count": async () => {
     for (const [query, code] of [
-      ["code=c&state=unknown&ISS", "foreign_redirect"], ["code=c&state=STATE&iss=https%3A%2F%2Fother.example", "invalid_response"],
+      ["code=c&state=unknown&ISS", "foreign_redirect"],
+      ["code=c&state=STATE&iss=https%3A%2F%2Fother.example", "invalid_response"],
       ["code=c&state=STATE", "invalid_response"], ["code=c&code=d&state=STATE&ISS", "invalid_response"],
-      ["code=c&state=STATE&state=STATE&ISS", "invalid_response"], ["code=c&error=x&state=STATE&ISS", "invalid_response"],
+      ["code=c&state=STATE&state=STATE&ISS", "invalid_response"],
+      ["code=c&error=x&state=STATE&ISS", "invalid_response"],
       ["error=access_denied&state=STATE&ISS", "denied"], ["error=server_error&state=STATE&ISS", "server_error"],
       ["state=STATE&ISS", "invalid_response"], ["code=c&ISS", "invalid_response"],
     ]) {
@@ -80,7 +79,8 @@ await run({
     }
   },
   "an ID token of another sign-in is revoked": async () => {
-    const { begin, come, sent, client } = here(() => ({ ...TOKENS, id_token: withNonce("another") })), { state } = await begin();
+    const foreign = { ...TOKENS, id_token: withClaims({ nonce: "another" }) };
+    const { begin, come, sent, client } = here(() => foreign), { state } = await begin();
     equal((await come(`code=c&state=${state}&${iss}`)).code, "invalid_response", "code");
     await eventually(() => sent("/connect/revoke").length === 1, "not revoked");
     check(!client.state.signedIn, "signed out");
@@ -101,8 +101,8 @@ await run({
   },
   "addresses that are no answer": async () => {
     const { client } = here();
-    for (const url of [`${HOME}/`, `${HOME}/signed-in`, `${HOME}/other?code=c&state=s`, "https://else.example/signed-in?code=c&state=s",
-      "garden:/signed-in?code=c", "not an address"]) {
+    for (const url of [`${HOME}/`, `${HOME}/signed-in`, `${HOME}/other?code=c&state=s`,
+      "https://else.example/signed-in?code=c&state=s", "garden:/signed-in?code=c", "not an address"]) {
       equal(await outcome(finishSignIn(client, url)), { value: null }, url);
     }
   },
@@ -120,7 +120,8 @@ await run({
     void signOutOnPages(client, { returnTo: "/bye" });
     while (!left) await new Promise(resolve => { setImmediate(resolve); });
     equal(Object.fromEntries(left.searchParams), {
-      client_id: "vector-client", id_token_hint: withNonce(here.nonce), post_logout_redirect_uri: `${HOME}/bye` }, "sent");
+      client_id: "vector-client", id_token_hint: withClaims({ nonce: here.nonce }),
+      post_logout_redirect_uri: `${HOME}/bye` }, "sent");
     check(!client.state.signedIn && sent("/connect/revoke").length === 1, "signed out here");
   },
 });

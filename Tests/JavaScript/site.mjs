@@ -9,6 +9,12 @@ export const TOKENS = {
   access_token: "access-1", token_type: "Bearer", expires_in: 900, refresh_token: "refresh-1", id_token: ID_TOKEN,
   scope: "openid offline_access" };
 
+/** The same ID token with other claims. */
+export const withClaims = changes => {
+  const [header, , signature] = ID_TOKEN.split(".");
+  return [header, Buffer.from(JSON.stringify({ ...claims, ...changes })).toString("base64url"), signature].join(".");
+};
+
 export const check = (holds, text) => { if (!holds) throw new Error(text); };
 export const equal = (actual, expected, text) =>
   check(JSON.stringify(actual) === JSON.stringify(expected), `${text}: ${JSON.stringify(actual)}`);
@@ -19,7 +25,7 @@ export const outcome = call => call.then(value => ({ value }), error => {
   return { code: error.code, message: error.message, details: error.details };
 });
 
-/** A client whose requests are kept, and answered by path: with JSON, a function that makes it, or `null` for nothing. */
+/** A client whose requests are kept, and answered by path: JSON, a function that makes it, or `null` for nothing. */
 export const site = (answers, options = {}) => {
   const requests = [], texts = new Map();
   const fetch = async (url, { body } = {}) => {
@@ -34,12 +40,15 @@ export const site = (answers, options = {}) => {
   const make = more => new Postern({
     origin: ORIGIN, clientId: "vector-client", redirectUri: `${HOME}/signed-in`, dpop: "off",
     platform: { fetch, store }, ...options, ...more });
-  return { client: make(), make, requests, sent: path => requests.filter(one => one.path === path) };
+  let client;
+  return {
+    get client() { return client ??= make(); }, make, requests, texts,
+    sent: path => requests.filter(one => one.path === path) };
 };
 
-/** Runs named cases. Exits 1 if one is red. */
+/** Runs named cases: those with a part of a name that is given. Exits 1 if one is red. */
 export const run = async cases => {
-  for (const [name, body] of Object.entries(cases)) {
+  for (const [name, body] of Object.entries(cases).filter(([name]) => name.includes(process.argv[2] ?? ""))) {
     try {
       await body();
     } catch (error) {
