@@ -335,9 +335,9 @@ def test_the_client_does_what_the_vectors_say():
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-@pytest.mark.parametrize("script", ["dialogs", "documents", "limits", "returns"])
+@pytest.mark.parametrize("script", ["dialogs", "documents", "limits", "returns", "ways"])
 def test_the_client_in_surroundings_of_the_test(script):
-    """Passkeys beside a browser that takes time; what is kept; answers of every kind; returns from the pages."""
+    """Passkeys beside a browser that takes time; what is kept; answers of every kind; returns from the pages; other ways in and out."""
     run = node(f"{script}.mjs")
     assert run.returncode == 0 and re.fullmatch(r"\d+ cases\n", run.stdout), run.stdout + run.stderr
 

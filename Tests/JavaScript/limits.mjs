@@ -75,8 +75,8 @@ await run({
   "what a constructor refuses": async () => {
     for (const options of [
       { origin: "http://id.example.com" }, { origin: "https://id.example.com/path" }, 
-      { origin: "ftp://id.example.com" }, { origin: "x" }, { origin: "https://ada@id.example.com" }, { clientId: "" }, { scope: "offline_access" },
-      { origin: undefined },
+      { origin: "ftp://id.example.com" }, { origin: "x" }, { origin: "https://ada@id.example.com" },
+      { clientId: "" }, { scope: "offline_access" }, { origin: undefined },
     ]) {
       let error;
       try { site({}).make(options); } catch (thrown) { error = thrown; }
