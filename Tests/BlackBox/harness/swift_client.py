@@ -63,10 +63,15 @@ class SwiftClient:
         #: What dialogs and browsers ask the person, to a function that answers; None gives up.
         self.person = {}
         self.process = subprocess.Popen(
-            [*prefix, driver()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env={**os.environ, **(environment or {})}
+            [*prefix, *self.program()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env={**os.environ, **(environment or {})}
         )
         threading.Thread(target=self._read, daemon=True).start()
         self.call("open", origin=self.origin, client=client_id, base=f"http://127.0.0.1:{port}", **configuration)
+
+    @staticmethod
+    def program():
+        """The command that runs a client."""
+        return [driver()]
 
     def __enter__(self):
         return self
