@@ -119,21 +119,39 @@ struct KeyTests {
         if isLocked { _ = try await client.accessToken() }
     }
 
-    @Test func `no two proofs are alike`() async throws {
-        let key = try SoftwareKey()
-        var identifiers = Set<String>()
-        for _ in 0..<200 {
-            let proof = try await Proof.make(
-                key, method: "POST", url: "https://id.example/connect/token?x=1#y", token: "t", nonce: nil,
-                at: Date(timeIntervalSince1970: 1.9))
-            let claims = try #require(
-                Base64URL.decode(String(proof.split(separator: ".")[1])).flatMap { JSONValue($0) })
-            #expect(claims["htu"] == "https://id.example/connect/token")
-            #expect(claims["iat"] == 1)
-            #expect(claims["ath"] == .string(Base64URL.encode(Digest.sha256(Data("t".utf8)))))
-            identifiers.insert(try #require(claims["jti"]?.string))
+    @Test func `a proof names the request and its token`() async throws {
+        let proof = try await Proof.make(
+            try SoftwareKey(), method: "POST", url: "https://id.example/connect/token?x=1#y", token: "t", nonce: nil,
+            at: Date(timeIntervalSince1970: 1.9))
+        let named = try #require(claims(of: proof))
+        #expect(named["htu"] == "https://id.example/connect/token" && named["iat"] == 1)
+        #expect(named["ath"] == .string(Base64URL.encode(Digest.sha256(Data("t".utf8)))))
+    }
+
+    @Test func `no two proofs are alike, also when they are made at once`() async throws {
+        let isFull = ProcessInfo.processInfo.environment["POSTERN_FULL"] != nil
+        let (key, count) = (try SoftwareKey(), isFull ? 10_000 : 1000)
+        let proofs = try await withThrowingTaskGroup(of: [String].self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    var made: [String] = []
+                    for _ in 0..<count / 4 {
+                        made.append(
+                            try await Proof.make(
+                                key, method: "POST", url: "https://id.example/connect/token", token: nil, nonce: nil,
+                                at: Date(timeIntervalSince1970: 1.9)))
+                    }
+                    return made
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
         }
-        #expect(identifiers.count == 200)
+        #expect(Set(proofs).count == count)
+        #expect(Set(proofs.compactMap { claims(of: $0)?["jti"]?.string }).count == count)
+    }
+
+    private func claims(of proof: String) -> JSONValue? {
+        Base64URL.decode(String(proof.split(separator: ".")[1])).flatMap { JSONValue($0) }
     }
 
     @Test func `a key is what RFC 7638 and RFC 6979 know it by`() async throws {

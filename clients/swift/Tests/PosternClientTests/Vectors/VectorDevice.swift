@@ -28,8 +28,8 @@ actor VectorDevice {
     var isOffline = false
     /// Counts the starts of the app: what belongs to an earlier one gets nothing any more.
     private(set) var life = 0
-    /// Counts what a client did that a step can wait for.
-    private(set) var events = 0
+    /// What calls did that a step can wait for.
+    nonisolated let events = VectorEvents()
 
     init(epoch: TimeInterval) { time = VectorTime(epoch: epoch) }
 
@@ -55,8 +55,6 @@ actor VectorDevice {
         self.data = data
     }
 
-    func queued() { events += 1 }
-
     func send(_ request: URLRequest, _ life: Int) async throws -> (Data, HTTPURLResponse) {
         guard life == self.life else { throw URLError(.networkConnectionLost) }
         if request.url?.path == "/connect/revoke" {
@@ -64,7 +62,7 @@ actor VectorDevice {
             revoked.append(request.formFields["token"]?.string ?? "")
             return try reply(request, ["status": 200])
         }
-        events += 1
+        events.add()
         return try await withCheckedThrowingContinuation { sent.append(Sent(request: request, answer: $0)) }
     }
 
@@ -73,7 +71,7 @@ actor VectorDevice {
         let id = UUID()
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation {
-                events += 1
+                events.add()
                 sleepers.append(Sleeper(id: id, due: time.uptime + seconds, continuation: $0))
                 if Task.isCancelled { wake(id) }
             }
@@ -144,13 +142,43 @@ final class VectorTime: Sendable {
     func move(_ seconds: TimeInterval) { lock.withLock { shift += seconds } }
 }
 
+/// The calls that have sent, slept, or have a place in the queue.
+final class VectorEvents: Sendable {
+    /// The call that the present task works for.
+    @TaskLocal static var call: String?
+    private let lock = NSLock()
+    nonisolated(unsafe) private var calls: Set<String> = []
+
+    func has(_ call: String) -> Bool { lock.withLock { calls.contains(call) } }
+    func add() { if let call = Self.call { lock.withLock { _ = calls.insert(call) } } }
+}
+
+/// Lets in one after another.
+actor VectorQueue {
+    private let events: VectorEvents
+    private var isTaken = false
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+
+    init(_ events: VectorEvents) { self.events = events }
+
+    func enter() async {
+        events.add()
+        guard isTaken else { return isTaken = true }
+        await withCheckedContinuation { waiting.append($0) }
+    }
+
+    func leave() { if waiting.isEmpty { isTaken = false } else { waiting.removeFirst().resume() } }
+}
+
 /// What one start of the app sees of the device.
 struct VectorApp: SessionStore, Transport {
     let device: VectorDevice
     let life: Int
-    private let turnstile = Turnstile()
+    private let queue: VectorQueue
 
-    init(_ device: VectorDevice) async { (self.device, life) = (device, await device.life) }
+    init(_ device: VectorDevice) async {
+        (self.device, life, queue) = (device, await device.life, VectorQueue(device.events))
+    }
 
     func read() async throws -> Data? {
         try await device.check(life)
@@ -158,8 +186,11 @@ struct VectorApp: SessionStore, Transport {
     }
     func write(_ data: Data?) async throws { try await device.write(data, life) }
     func exclusively<T: Sendable>(_ body: @Sendable () async throws -> T) async throws -> T {
-        await device.queued()
-        return try await turnstile.pass(body)
+        await queue.enter()
+        let result: Result<T, any Error>
+        do { result = .success(try await body()) } catch { result = .failure(error) }
+        await queue.leave()
+        return try result.get()
     }
     func send(_ request: URLRequest) async throws -> (Data, HTTPURLResponse) { try await device.send(request, life) }
 

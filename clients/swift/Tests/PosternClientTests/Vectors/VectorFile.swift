@@ -20,6 +20,7 @@ struct VectorFile: Sendable {
     static let errors = VectorFile("errors")
     static let links = VectorFile("links")
     static let challenges = VectorFile("challenges")
+    static let ceremonies = VectorFile("ceremonies")
 
     /// The value with ID tokens in the place of their names.
     func named(_ value: JSONValue) -> JSONValue {

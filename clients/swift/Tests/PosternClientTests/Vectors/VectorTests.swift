@@ -25,6 +25,7 @@ struct VectorTests {
         #expect(VectorFile.refresh.cases.count >= 50 && VectorFile.signIn.cases.count >= 30)
         #expect(VectorFile.links.cases.count >= 30 && VectorFile.challenges.cases.count >= 30)
         #expect(VectorFile.proofs.cases.count >= 80 && VectorFile.errors.cases.count >= 200)
+        #expect(VectorFile.ceremonies.cases.count >= 12)
     }
 
     @Test("An altered case is red, and named")
