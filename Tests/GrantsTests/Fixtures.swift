@@ -10,11 +10,11 @@ extension Realm {
         id: UUIDValue = .random(), version: Int = 1,
         nativeGrantsEnabled: Bool = true, rateLimits: [RateLimit.Policy: [RateLimit.Dimension: RateLimit]] = [:],
         clients: [Client] = [.fixture("app"), .fixture("api", secret: "s3cret")],
-        signingKeys: [SealedSigningKey] = []
+        signingKeys: [SealedSigningKey] = [], issuer: String = "https://r.example"
     ) throws -> Realm {
         Realm(
             RealmContents(
-                id: id, version: version, slug: "r", displayName: "R", issuer: "https://r.example",
+                id: id, version: version, slug: "r", displayName: "R", issuer: issuer,
                 primaryDomain: "r.example",
                 nativeGrantsEnabled: nativeGrantsEnabled,
                 policy: Policy(
