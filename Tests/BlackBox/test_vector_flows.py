@@ -177,7 +177,8 @@ def test_a_client_that_sends_nothing_is_told():
     assert status == 1 and said == "step 1 of 1: no request for 0 s\n"
 
 
-def test_an_altered_flow_is_red(tmp_path):
+@pytest.mark.parametrize("library", [SwiftClient, JavaScriptClient])
+def test_an_altered_flow_is_red(tmp_path, library):
     """One member of a request that is not so."""
     document = json.loads((files.FOLDER / "exchanges.json").read_text(encoding="utf-8"))
     (case,) = [case for case in document["cases"] if case["name"] == "code"]
@@ -186,6 +187,6 @@ def test_an_altered_flow_is_red(tmp_path):
     path.write_text(json.dumps(document), encoding="utf-8")
     replay = Replay("code", "--file", str(path))
     with pytest.raises(Exception, match="refused"):
-        played("code", replay)
+        played("code", replay, library)
     status, said = replay.end()
     assert status == 1 and "otp_code: '246801' instead of '999999'" in said
