@@ -57,6 +57,15 @@ def test_a_link_with_its_number_signs_in(app, browser, email):
     tab.silent("400")  # the polls before
 
 
+def test_a_double_click_sends_one_mail(app, browser, email):
+    tab = DemoTab(browser).visit(app)
+    tab.fill("#email", email)
+    before = len(app.proxy.calls("/api/account/native/otp/request"))
+    tab.evaluate("for (let at = 0; at < 3; at++) document.querySelector('#ask .primary').click()")
+    tab.view("code")
+    assert app.proxy.calls("/api/account/native/otp/request")[before:] == [200]
+
+
 def test_what_was_asked_for_outlives_a_reload_and_can_be_given_up(app, browser, email):
     tab = DemoTab(browser).visit(app)
     tab.ask(email)
