@@ -14,6 +14,7 @@ import pytest
 from harness import settings, swift_pages
 from harness.browser import CHROMIUM, Browser, Page
 from harness.pages import Psql, Shell, blocks, check, to_run
+from harness.ports import free_port
 from harness.postgres import clean_environment
 
 PAGE = settings.REPOSITORY / "docs/quickstart.md"
@@ -27,7 +28,11 @@ SHOP = {
 def shell(dev, tmp_path):
     """Bash in the folder where the server's data is."""
     os.symlink(dev.data, tmp_path / ".postern")
-    return Shell(tmp_path, {**clean_environment(), "PYTHONPATH": str(settings.CLIENTS)}, [("localhost:8080", f"localhost:{dev.port}")])
+    os.symlink(settings.REPOSITORY / "examples", tmp_path / "examples")
+    site, api = free_port(), free_port()
+    return Shell(tmp_path, {**clean_environment(), "PYTHONPATH": str(settings.CLIENTS), "PYTHONDONTWRITEBYTECODE": "1"}, [
+        ("localhost:8080", f"localhost:{dev.port}"), ("localhost:5000", f"localhost:{site}"), ("--port 5000", f"--port {site}"),
+        ("localhost:9000", f"localhost:{api}"), ('("localhost", 9000)', f'("localhost", {api})')])
 
 
 class DevPsql(Psql):

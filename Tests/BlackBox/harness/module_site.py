@@ -111,6 +111,8 @@ class CuttingProxy:
 
     def __init__(self, target):
         self.requests, self._dropped, self._lossy = [], {}, {}
+        #: The header fields of each request, with its path.
+        self.fields = []
         #: Answers in place of the node's: path to status, fields (name and value), body.
         self.given = {}
         proxy = self
@@ -121,6 +123,7 @@ class CuttingProxy:
             def _forward(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 path = self.path.partition("?")[0]
+                proxy.fields.append((path, self.headers))
                 if path in proxy.given and self.command != "OPTIONS":
                     status, fields, given = proxy.given[path]
                     answer = wire.Answer(status, "", [*fields, ("Content-Length", str(len(given)))], given)
