@@ -161,8 +161,8 @@ private final class Listener: Sendable {
         if isStopped { channel.close(promise: nil) }
     }
 
-    /// Accepts the connections that wait, and those that the kernel is still making within a time, and closes. On a busy
-    /// machine the last packet of a connection takes tens of milliseconds even from the same machine.
+    /// Accepts the connections that wait, and those that the kernel is still making within a time, and closes. On a
+    /// busy machine the last packet of a connection takes tens of milliseconds even from the same machine.
     func drain(within time: Duration) async {
         guard let channel = markStopped() else { return }
         await SocketFilter.refuseNewConnections(to: channel)
