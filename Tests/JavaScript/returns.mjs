@@ -113,6 +113,18 @@ await run({
     }
     equal((await outcome(signInOnPages(here().make({ redirectUri: undefined })))).code, "misuse", "no redirectUri");
   },
+  "where nothing outlives the page it is not left": async () => {
+    const { make, requests } = here(), client = make({ platform: { fetch: () => check(false, "a request") } });
+    left = undefined;
+    equal((await outcome(signInOnPages(client))).code, "unavailable", "code");
+    equal([left, requests.length], [undefined, 0], "left");
+  },
+  "a damaged list of them is begun anew": async () => {
+    const { begin, come, client, texts } = here();
+    texts.set(`postern:${ORIGIN}:vector-client.pages`, "[{");
+    const { state } = await begin();
+    check((await come(`code=c&state=${state}&${iss}`, client)).value.user, "it signs in");
+  },
   "signing out there": async () => {
     const { client, sent } = here();
     await client.adopt("refresh-0");

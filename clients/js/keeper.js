@@ -190,11 +190,14 @@ export class Keeper {
 
   /** Changes the sign-ins on pages that were begun. They outlive the page, also where tokens do not. */
   async editPages(change) {
-    await this.#open();
-    const edit = place => place.edit(
-      `${this.name}.pages`, former => JSON.stringify(change(JSON.parse(former ?? "[]"))));
-    const isKept = !this.platform.store && await edit(documents).then(() => true, () => false);
-    if (!isKept) await edit(this.store).catch(() => { throw unavailable(); });
+    const place = this.platform.store ? this.store : documents;
+    await place.edit(`${this.name}.pages`, text => {
+      let pages = [];
+      try {
+        pages = JSON.parse(text ?? "[]");
+      } catch { /* Damaged: the sign-in begins anew. */ }
+      return JSON.stringify(change(pages));
+    }).catch(() => { throw unavailable(); });
   }
 
   /**

@@ -22,7 +22,7 @@ const own = url => {
 
 /**
  * Leaves for the page of the server. `returnTo`: where `finishSignIn` says to go on, of this origin.
- * - Rejects: `misuse` for a client without `redirectUri`, or where nothing can be kept while the page is away.
+ * - Rejects: `misuse` without `redirectUri`; `unavailable` where nothing can be kept while the page is away.
  */
 export const signInOnPages = sure(async (postern, options = NONE) => {
   const client = inside.get(postern), { loginHint, prompt, maxAge, levels = [], locales = [] } = options;
