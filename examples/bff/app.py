@@ -17,7 +17,8 @@ SCOPE, LIMIT, DEVICE_LIFE = {"scope": f"openid offline_access email {API_SCOPE}"
 SEAL = fernet(postern.SECRET, "device")
 FIELDS = {
     "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin", "Content-Security-Policy": "default-src 'none'; script-src 'self'; "
+    "Cross-Origin-Resource-Policy": "same-origin", "Strict-Transport-Security": "max-age=31536000",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; "
     f"connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self' {postern.ORIGIN}"}
 app = Flask(__name__, static_url_path="")
 app.url_map.merge_slashes = False
@@ -160,14 +161,14 @@ def relay(path):
     fields["Authorization"] = "Bearer " + Session(g.cookie).token(API_SCOPE)
     target, began = f"/{path}?{request.query_string.decode('latin-1')}", time.monotonic()
     kind = http.client.HTTPSConnection if API.scheme == "https" else http.client.HTTPConnection
-    with (contextlib.closing(kind(API.netloc, timeout=10)) as connection,
-          contextlib.suppress(OSError, http.client.HTTPException)):
+    with contextlib.suppress(OSError, http.client.HTTPException), contextlib.ExitStack() as stack:
+        connection = stack.enter_context(contextlib.closing(kind(API.netloc, timeout=10)))
         connection.request(request.method, target, request.get_data(), fields)
         end = threading.Timer(10, connection.sock.shutdown, [socket.SHUT_RDWR])
         end.start()
+        stack.callback(end.cancel)
         answer = connection.getresponse()
         body = answer.read(LIMIT + 1)
-        end.cancel()
         if not 300 <= answer.status < 400 and len(body) <= LIMIT and not answer.length:
             kept = {name: answer.headers[name] for name in ("Content-Type", "Retry-After") if name in answer.headers}
             return body, answer.status, {**kept, "Content-Security-Policy": "sandbox"}
