@@ -18,8 +18,11 @@ class BareDebian:
         done = subprocess.run(
             ["debootstrap", "--variant=minbase", "bookworm", self.root], capture_output=True, text=True, check=False, timeout=1800)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr
-        for place in ("etc/apt/apt.conf.d", "etc/apt/sources.list.d"):
-            shutil.copytree(f"/{place}", self.root / place, dirs_exist_ok=True)
+        # How apt reaches the archive is a matter of this machine.
+        shutil.copytree("/etc/apt/apt.conf.d", self.root / "etc/apt/apt.conf.d", dirs_exist_ok=True)
+        if (sources := Path("/etc/apt/sources.list.d/debian.sources")).exists():
+            shutil.copy(sources, self.root / "etc/apt/sources.list.d")
+            (self.root / "etc/apt/sources.list").unlink(missing_ok=True)
         shutil.copyfile("/etc/resolv.conf", self.root / "etc/resolv.conf")
         self.run("apt-get update -q")
 
