@@ -302,6 +302,17 @@ def test_a_push_is_authenticated_as_a_token_request(realm):
     assert flow.push(form=[*flow.request().items(), ("state", "again")]).status == 400
 
 
+@pytest.mark.parametrize("named", [{}, {"client_id": ""}], ids=["absent", "empty"])
+def test_a_client_that_authenticates_by_a_header_need_not_name_itself_in_the_form(realm, named):
+    """The pushed request is the authenticated client's."""
+    flow = Flow(realm, "api")
+    form = {**{name: value for name, value in flow.request().items() if name != "client_id"}, **named}
+    answer = flow.push(form=form, headers={"Authorization": flow.app.basic})
+    assert answer.status == 201, answer
+    flow.sign_in(realm.user())
+    assert "code" in response(short(flow, answer.json()["request_uri"]))
+
+
 def test_configuration_that_changed_after_the_push_counts(realm):
     """Redirect URI deleted; scope taken away; client disabled."""
     app = realm.put_client("changing", "gt:authorization_code", "gt:refresh_token", "scp:email")

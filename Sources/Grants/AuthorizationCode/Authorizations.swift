@@ -72,6 +72,8 @@ public struct Authorizations: Sendable {
     ) async throws -> String {
         let uri = Self.requestURIPrefix + Base64.urlEncode(randomBytes(32))
         let id = Self.hash(uri)
+        // A client that authenticates by a header need not name itself in the form.
+        let form = form.with("client_id", client.clientID)
         let request = try AuthorizationRequest(
             AuthorizationRequest.Parameters(form, issuer: realm.issuer, key: proof?.thumbprint), realm: realm,
             client: client, from: .pushed(id: id))

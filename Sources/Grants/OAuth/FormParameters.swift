@@ -54,6 +54,16 @@ public struct FormParameters: Sendable, Equatable {
         }
     }
 
+    /// With a value for a name that has none.
+    func with(_ name: String, _ value: String) -> FormParameters {
+        guard self[name] == nil else { return self }
+        var form = self
+        form.pairs.removeAll { $0.has(name) }
+        form.pairs.append(Pair(name: name, value: value))
+        form.count += 1
+        return form
+    }
+
     /// Parses a body whose size the caller has bounded.
     /// - Parameter lists: names that may repeat besides `resource`; their first value counts.
     public init(parsing body: some Collection<UInt8>, lists: Set<String> = []) throws(ParseError) {
