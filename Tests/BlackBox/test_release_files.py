@@ -84,7 +84,7 @@ def signs_in(folder, port):
 @pytest.mark.parametrize("form, path", [("tarball", "bin/postern"), ("package", "usr/bin/postern")])
 def test_the_commands_of_the_readme_work_with(form, path, request):
     """`postern dev` of the binary in it."""
-    server = DevServer(request.getfixturevalue(form) / path)
+    server = DevServer(binary=request.getfixturevalue(form) / path)
     try:
         server.start()
         signs_in(server.data.parent, server.port)

@@ -32,8 +32,8 @@ struct DevCommand: AsyncParsableCommand {
     @Option(
         name: .long,
         help: """
-            A libpq URI of a superuser: use that database instead of a private cluster. It must be empty, or have been \
-            used so before. Its secret key stays in .postern/.
+            A libpq URI of a superuser: use that database instead of a private cluster. It must have no realm but \
+            those of `postern dev`. Its secret key stays in .postern/.
             """)
     var database: String?
 

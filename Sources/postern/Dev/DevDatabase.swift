@@ -9,6 +9,8 @@ struct DevDatabase: Redacted {
     let psql: String
     /// Where the data stays.
     let place: String
+    /// What errors call it.
+    private let name: String
 
     /// The role as which the server works in it, with no more rights than in production.
     static let role = "postern_app"
@@ -17,6 +19,7 @@ struct DevDatabase: Redacted {
         conninfo = cluster.conninfo
         psql = "psql -v SHOW_CONTEXT=never -h \(cluster.socketDirectory.path) -U postgres postern"
         place = ".postern/ (--reset starts over)"
+        name = "database"
     }
 
     /// A database that is empty, or that has realms of `postern dev` alone.
@@ -27,12 +30,11 @@ struct DevDatabase: Redacted {
         conninfo = url
         psql = "psql -v SHOW_CONTEXT=never URL   (the URL of --database)"
         place = "that database"
-        let facts = try await rows(
-            "SELECT rolsuper, to_regclass('postern.channel') IS NOT NULL FROM pg_roles WHERE rolname = current_user")
-        guard facts.first?.first == "t" else {
+        name = "--database"
+        guard try await holds("SELECT rolsuper FROM pg_roles WHERE rolname = current_user") else {
             throw CommandFailure("--database: the role is no superuser, who makes the roles and realms of postern dev")
         }
-        guard facts.first?.last == "t" else { return }
+        guard try await holds("SELECT to_regclass('postern.channel') IS NOT NULL") else { return }
         let foreign = try await rows(
             """
             SELECT r.slug FROM postern.realm AS r
@@ -49,6 +51,8 @@ struct DevDatabase: Redacted {
         }
     }
 
+    private func holds(_ question: String) async throws -> Bool { try await rows(question) == [["t"]] }
+
     /// Runs SQL in a session of its own.
     /// - Returns: the rows of the last statement as text.
     @discardableResult
@@ -59,7 +63,7 @@ struct DevDatabase: Redacted {
             await session.end()
             return rows
         } catch {
-            throw CommandFailure("database: \(error.description)")
+            throw CommandFailure("\(name): \(error.description)")
         }
     }
 }

@@ -19,7 +19,7 @@ struct DevFacts: Codable, Sendable {
         let clientId: String
         let name: String
         let type: String
-        /// Of a confidential client of the demo realm.
+        /// Of a confidential client of the demo realm, in the folder where `postern dev` runs.
         var secretFile: String?
     }
 
@@ -89,9 +89,9 @@ actor DevFactsReader {
         facts.realms = try decoder.decode([DevFacts.Realm].self, from: Data(json.utf8))
         for realm in facts.realms.indices where facts.realms[realm].realm == "demo" {
             for client in facts.realms[realm].clients.indices {
-                let file = secrets.appending(path: "\(facts.realms[realm].clients[client].clientId).secret")
-                if FileManager.default.fileExists(atPath: file.path) {
-                    facts.realms[realm].clients[client].secretFile = file.path
+                let file = "\(facts.realms[realm].clients[client].clientId).secret"
+                if FileManager.default.fileExists(atPath: secrets.appending(path: file).path) {
+                    facts.realms[realm].clients[client].secretFile = "\(secrets.lastPathComponent)/\(file)"
                 }
             }
         }

@@ -23,6 +23,7 @@ extension PosternError {
         case .signedOut: "the session is over"
         case .foreignLink: "no request of this app asked for the link"
         case .cancelled: "the sign-in was given up"
+        case .refused("unknown_host", _, _): "no realm has this host: the answer names those that there are"
         case .refused(let code, let description, let status):
             "the server answered \(status)" + [code, description ?? ""].filter { $0 != "" }.map { ": \($0)" }.joined()
         case .misuse(let text): text

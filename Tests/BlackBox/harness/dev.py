@@ -1,5 +1,6 @@
 """One `postern dev` in a directory of its own."""
 
+import itertools
 import json
 import os
 import shutil
@@ -21,11 +22,15 @@ class DevServer:
     client_id = "demo-app"
     email = "ada@example.com"
 
-    def __init__(self, binary=BINARY):
+    _numbers = itertools.count(1)
+
+    def __init__(self, *arguments, binary=BINARY):
+        """`arguments`: more of the command."""
         self.binary = binary
         self.port = free_port()
         self.origin = f"http://localhost:{self.port}"
-        self.log = OUTPUT / f"dev-{os.getpid()}.log"
+        self.log = OUTPUT / f"dev-{os.getpid()}-{next(self._numbers)}.log"
+        self.arguments = arguments
         self._root = Path(tempfile.mkdtemp(prefix="postern-dev-"))
         self._root.chmod(0o755)
         self._process = None
@@ -41,7 +46,7 @@ class DevServer:
         OUTPUT.mkdir(parents=True, exist_ok=True)
         with open(self.log, "wb") as log:
             self._process = subprocess.Popen(
-                [str(self.binary), "dev", "--port", str(self.port)], cwd=self._root, stdin=subprocess.DEVNULL,
+                [str(self.binary), "dev", "--port", str(self.port), *self.arguments], cwd=self._root, stdin=subprocess.DEVNULL,
                 stdout=log, stderr=subprocess.STDOUT, env={**clean_environment(), "SWIFT_BACKTRACE": "enable=no"},
             )
         deadline = time.monotonic() + timeout
@@ -55,8 +60,8 @@ class DevServer:
             time.sleep(0.1)
         raise AssertionError(f"dev does not answer within {timeout} s: {self.text()[-2000:]}")
 
-    def stop(self):
-        """Ctrl-C, and nothing is left."""
+    def end(self):
+        """Ctrl-C; the data stays."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
             try:
@@ -64,6 +69,10 @@ class DevServer:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait(10)
+
+    def stop(self):
+        """Ctrl-C, and nothing is left."""
+        self.end()
         elsewhere = self._root / ".postern" / "location"
         if elsewhere.exists():
             shutil.rmtree(elsewhere.read_text(encoding="utf-8").strip(), ignore_errors=True)
