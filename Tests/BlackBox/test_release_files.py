@@ -110,7 +110,7 @@ def test_the_commands_of_the_readme_work_with_the_image(image, tmp_path):
 
 
 def test_every_file_has_its_sum_and_names_the_version(tarball):
-    """And all binaries are one, but for the sections that Debian strips too."""
+    """The binary, the SBOM in the tarball and the name of the folder agree; links of its documents lead somewhere."""
     subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=RELEASE, check=True)
     listed = {line.split()[1].lstrip("*") for line in (RELEASE / "SHA256SUMS").read_text(encoding="ascii").splitlines()}
     assert listed == {path.name for path in RELEASE.iterdir()} - {"SHA256SUMS"}
