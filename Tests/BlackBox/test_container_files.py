@@ -63,8 +63,6 @@ def test_the_head_of_the_compose_file_leads_from_nothing_to_a_signed_in_curl(tmp
 
 def test_the_demo_server_of_the_compose_file_serves_the_curl_block_of_the_readme(tmp_path):
     """Signed in, refreshed, introspected and revoked, with the secret that lies in .postern/."""
-    if "--database" not in subprocess.run([BINARY, "dev", "--help"], capture_output=True, text=True, check=True).stdout:
-        pytest.skip("this binary's dev knows no --database")
     first = next(block for block in to_run(REPOSITORY / "README.md") if block.language == "sh")
     assert "/dev/outbox.json" in first.text
     composition = Composition(CONTAINER / "compose.dev.yaml", tmp_path)
