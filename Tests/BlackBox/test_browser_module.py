@@ -123,7 +123,7 @@ def test_the_modules_are_small_files_that_name_no_other_host(world, realm, name,
     assert len(gzip.compress(answer.body, 9, mtime=0)) <= compressed
     assert answer.header("content-type") == "text/javascript; charset=utf-8"
     assert answer.header("cache-control") == "public, max-age=300" and answer.header("x-content-type-options") == "nosniff"
-    assert set(re.findall(r"https?://([\w.]+)", answer.body.decode())) <= {"auth.example.com"}, "the example of the first comment"
+    assert set(re.findall(r"https?://([\w.]+)", answer.body.decode())) <= {"auth.example.com", "id.example.com"}, "examples of a comment and of a message"
     head = wire.exchange(world.node.port, "HEAD", path, {"Host": realm.host})
     assert (head.status, head.header("etag"), head.body) == (200, answer.header("etag"), b"")
     again = wire.exchange(world.node.port, "GET", path, {"Host": realm.host, "If-None-Match": answer.header("etag")})
