@@ -352,7 +352,7 @@ def test_the_client_in_surroundings_of_the_test(script):
     ("pages", "!asked", "false", "returns", "answers that do not count"),
     ("pages", "nonce: asked.nonce", "nonce: undefined", "returns", "an ID token of another sign-in is revoked"),
     ("pages", "one.at > Date.now() - LIFE", "true", "returns", "five are kept, for an hour"),
-    ("pages", "origin !== location.origin", "false", "returns", "where to go on is of this origin"),
+    ("pages", "!href.startsWith(`${location.origin}/`)", "false", "returns", "where to go on is of this origin"),
     ("core", "text.length > 1 << 20", "false", "limits", "an answer has at most a mebibyte"),
     ("keeper", "if (v > 1)", "if (false)", "documents", "a document of a newer format"),
     ("keeper", "pending.slice(-8)", "pending", "documents", "no more than it needs"),

@@ -67,6 +67,15 @@ await run({
     check((await make().ready).signedIn, "the same");
     equal([...texts.keys()], [NAME], "documents");
   },
+  "a document with entries that are none is begun anew": async () => {
+    for (const damage of [{ pending: [null] }, { tokens: [null] }, { revoke: [0] }]) {
+      const { client, texts } = site(ANSWERS);
+      texts.set(NAME, JSON.stringify({ v: 1, ...damage }));
+      equal(await client.pending(), [], "pending");
+      await client.adopt("refresh-0");
+      equal((await client.accessToken()).value, "access-1", JSON.stringify(damage));
+    }
+  },
   "another key than that of the session": async () => {
     const { make, texts, requests } = site(ANSWERS, { dpop: "auto" });
     const session = { id: "s", idToken: TOKENS.id_token, refresh: "refresh-1", scope: "openid", jkt: "of-another-key" };

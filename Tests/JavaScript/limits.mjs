@@ -10,6 +10,10 @@ const JUNK = {
   null: () => json("null"), list: () => json("[]"), object: () => json("{}"), half: () => json('{"access_token":"a'),
   large: () => json(`{"a":"${"x".repeat(2 * MIB)}"}`),
   deep: () => json("[".repeat(100_000)), lost: () => null, gateway: () => new Response("<html>", { status: 502 }),
+  list_scope: () => json(JSON.stringify({ ...TOKENS, scope: ["openid"] })),
+  number_scope: () => json(JSON.stringify({ ...TOKENS, scope: 5 })),
+  object_refresh: () => json(JSON.stringify({ ...TOKENS, refresh_token: { a: 1 } })),
+  list_token: () => json(JSON.stringify({ ...TOKENS, access_token: ["access-1"] })),
   types: () => json(JSON.stringify({ ...TOKENS, access_token: 7, expires_in: "soon" })),
   bare: () => json(JSON.stringify({ ...TOKENS, id_token: "a.b.c" })),
   long: () => json(JSON.stringify({ ...TOKENS, expires_in: 1e12 })),
@@ -60,6 +64,36 @@ await run({
       asks = false;
       const { code } = await outcome(client.requestCode({ email: "ada@vectors.example" }));
       equal(code, "unavailable", name);
+    }
+  },
+  "a wait with an answer that is none": async () => {
+    const odd = { toString: 1 }, answer = { AuthSession: "h", ExpiresIn: 600, ResendAfter: 0, Interval: 1 };
+    for (const [members, status, code] of [
+      [{ error: odd }, 400, "unavailable"], [{ error: "x", error_description: odd }, 400, "unavailable"],
+      [{ ...TOKENS, token_type: odd }, 200, "unavailable"], [{ error: "constructor" }, 400, "constructor"],
+      [{ error: "__proto__" }, 400, "__proto__"],
+      [{ error: "invalid_grant", error_description: "constructor" }, 400, "expired"],
+    ]) {
+      const { client } = site({
+        "/api/account/magic-link/request": answer, "/connect/token": () => json(JSON.stringify(members), status) });
+      const request = await client.requestLink({ email: "ada@vectors.example" });
+      equal((await outcome(client.wait(request))).code, code, JSON.stringify(members));
+      check(!client.state.signedIn, "signed in");
+    }
+  },
+  "polls are a second apart at least": async () => {
+    for (const Interval of ["x", {}, -1, 0, [[]]]) {
+      const { client, sent } = site({
+        "/api/account/magic-link/request": { AuthSession: "h", ExpiresIn: 600, ResendAfter: 0, Interval },
+        "/connect/token": async () => {
+          await new Promise(resolve => { setImmediate(resolve); });
+          return json('{"error":"authorization_pending"}', 400);
+        } });
+      const request = await client.requestLink({ email: "ada@vectors.example" });
+      client.wait(request).catch(() => {});
+      for (let turn = 0; turn < 50; turn++) await new Promise(resolve => { setImmediate(resolve); });
+      equal(sent("/connect/token").length, 1, JSON.stringify(Interval));
+      await client.forget(request);
     }
   },
   "calls that are not as declared": async () => {

@@ -108,7 +108,8 @@ await run({
   },
   "where to go on is of this origin": async () => {
     const { client } = here();
-    for (const returnTo of ["https://evil.example/", "//evil.example/", "javascript:alert(1)", "data:text/html,x"]) {
+    for (const returnTo of ["https://evil.example/", "//evil.example/", "javascript:alert(1)", "data:text/html,x",
+      `blob:${HOME}/0b9d3c1e`, "https://ada@app.vectors.example/"]) {
       equal((await outcome(signInOnPages(client, { returnTo }))).code, "misuse", returnTo);
     }
     equal((await outcome(signInOnPages(here().make({ redirectUri: undefined })))).code, "misuse", "no redirectUri");

@@ -29,7 +29,10 @@ export const bytesOf = text => {
 };
 export const hex = bytes => Array.from(bytes, byte => (byte + 256).toString(16).slice(1)).join("");
 
+/** @type {any} */
 const CODES = {
+  // Not what every object has.
+  __proto__: null,
   access_denied: "denied", expired_token: "expired", address_proof_required: "address_proof_needed",
   // Descriptions may change but for these two.
   "Two-factor authentication is required; supply totp_code.": "second_factor_needed",
@@ -117,9 +120,11 @@ export const userOf = claims => ({
 /** A success of the token endpoint (RFC 6749 §5.1); `undefined` if it is not what 200 promises. */
 export const tokensOf = ({ ok, json = NONE }) => {
   const { access_token: value, expires_in: life, id_token: idToken, refresh_token: refresh, scope = "" } = json;
+  const isText = [value, scope, refresh ?? ""].every(text => typeof text === "string");
   const type = { bearer: "Bearer", dpop: "DPoP" }[String(json.token_type).toLowerCase()];
   const claims = claimsOf(idToken), issued = Date.now();
-  const isWhole = ok && type && /^[!-~]+$/.test(value) && life > 0 && life <= 366 * 86_400 && (claims || !idToken);
+  const isFit = isText && /^[!-~]+$/.test(value) && life > 0 && life <= 366 * 86_400;
+  const isWhole = ok && type && isFit && (claims || !idToken);
   return isWhole ? { value, type, scope, refresh, idToken, claims, issued, expires: issued + 1000 * life } : undefined;
 };
 

@@ -5,7 +5,7 @@
 
 import { NONE, PosternError, moment, nonceOf, pause, proof, since } from "./core.js";
 import {
-  claimsOf, errorOf, failure, inside, misuse, originOf, signedOut, stepUpChallenge, sure, unavailable,
+  claimsOf, errorOf, failure, inside, misuse, originOf, signedOut, span, stepUpChallenge, sure, unavailable,
 } from "./answers.js";
 import { tell } from "./keeper.js";
 import { Requests } from "./requests.js";
@@ -118,7 +118,8 @@ class Machine extends Requests {
     if (signal?.aborted) throw failure("cancelled");
     const { id } = found;
     const poll = this.#polls.get(id) ?? {
-      waiting: new Set(), interval: 1000 * Math.min(60, Math.max(1, found.interval ?? 5)), pause: 0, at: moment() };
+      waiting: new Set(), pause: 0, at: moment(),
+      interval: Math.min(60_000, Math.max(1000, span(found.interval ?? 5) ?? 5000)) };
     this.#polls.set(id, poll);
     if (secondFactor) poll.factor = secondFactor;
     return new Promise((resolve, reject) => {
@@ -137,7 +138,7 @@ class Machine extends Requests {
   #endPoll(id, outcome) {
     const poll = this.#polls.get(id);
     poll?.stop?.abort();
-    const isError = outcome instanceof PosternError;
+    const isError = outcome instanceof Error;
     for (const { resolve, reject } of poll?.waiting ?? []) (isError ? reject : resolve)(outcome);
     poll?.waiting.clear();
   }
@@ -180,7 +181,7 @@ class Machine extends Requests {
       const goesOn = found && Date.now() + 1000 * least < found.expires + 60_000;
       if (["unavailable", "rate_limited"].includes(code) && goesOn) return { least };
       if (["denied", "expired"].includes(code) && !signal.aborted) await this.drop(id).catch(() => {});
-      return { outcome: error };
+      return { outcome: error instanceof PosternError ? error : unavailable() };
     }
   }
 

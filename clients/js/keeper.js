@@ -10,7 +10,7 @@ const read = text => {
   const document = { v: 1, tokens: [], pending: [], revoke: [], ...JSON.parse(text ?? "{}") };
   const { v, tokens, pending, revoke, session } = document;
   if (v > 1) throw unavailable();
-  const isWhole = v === 1 && [tokens, pending, revoke].every(Array.isArray);
+  const isWhole = v === 1 && [tokens, pending, revoke].every(list => Array.isArray(list) && list.every(Boolean));
   if (!isWhole || (session && !claimsOf(session.idToken))) throw new TypeError();
   return document;
 };

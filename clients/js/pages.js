@@ -15,8 +15,9 @@ const leave = url => {
 /** An address of this site. */
 const own = url => {
   if (url === undefined) return undefined;
-  const { origin, href } = new URL(url, location.href);
-  if (origin !== location.origin) throw misuse("returnTo must be of this origin");
+  const { href } = new URL(url, location.href);
+  // The origin of `blob:` is that of the page that made it.
+  if (!href.startsWith(`${location.origin}/`)) throw misuse("returnTo must be of this origin");
   return href;
 };
 
