@@ -1,6 +1,5 @@
 """A site whose server signs people in with Postern: the browser has cookies, the server has the tokens."""
-import contextlib, hashlib, http.client, json, os, re, secrets, socket, threading, time
-from base64 import urlsafe_b64encode
+import base64, contextlib, hashlib, http.client, json, os, re, secrets, socket, threading, time
 from urllib.parse import urlencode, urlsplit
 
 from cryptography.fernet import InvalidToken
@@ -10,11 +9,10 @@ import postern
 from postern import Refused, post
 from store import LIFE, Session, fernet, run
 
-SITE, API = os.environ["SITE"], urlsplit(os.environ["API"])
+SITE, API, SEAL = os.environ["SITE"], urlsplit(os.environ["API"]), fernet(postern.SECRET, "device")
 PREFIX = "" if re.fullmatch(r"http://([a-z0-9-]+\.)*localhost(:\d+)?", SITE) else "__Host-"
 API_SCOPE, API_PATHS = "orders:read", ("GET /me", "GET /orders(/[0-9]{1,9})?", "POST /orders")
 SCOPE, LIMIT, DEVICE_LIFE = {"scope": f"openid offline_access email {API_SCOPE}"}, 1 << 20, 400 * 86400
-SEAL = fernet(postern.SECRET, "device")
 FIELDS = {
     "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin", "Strict-Transport-Security": "max-age=31536000",
@@ -111,7 +109,7 @@ def new_passkey():
 def to_pages():
     """To the pages of Postern; what is asked of them goes there from here."""
     g.device["page"] = kept = {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")}
-    challenge = urlsafe_b64encode(hashlib.sha256(kept["verifier"].encode()).digest()).rstrip(b"=").decode()
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(kept["verifier"].encode()).digest()).rstrip(b"=").decode()
     wish = {"client_id": postern.CLIENT, "response_type": "code", "redirect_uri": SITE + "/callback", **SCOPE, "nonce":
             kept["nonce"], "state": kept["state"], "code_challenge": challenge, "code_challenge_method": "S256"}
     with contextlib.suppress(Refused):  # strangers can use up the limit of pushed requests: then the browser takes it
@@ -157,19 +155,21 @@ def relay(path):
     """The API: paths and methods of a list, a token for it alone, at most ten seconds and 1 MiB."""
     if not any(re.fullmatch(one, f"{request.method} /{path}") for one in API_PATHS):
         raise Refused(404)
-    fields = {name: request.headers[name] for name in ("Accept", "Content-Type") if name in request.headers}
+    said = {name: request.headers.get(name, "") for name in ("Accept", "Content-Type")}
+    fields = {name: value for name, value in said.items() if re.fullmatch("[ -~]+", value)}  # one line, else none
     fields["Authorization"] = "Bearer " + Session(g.cookie).token(API_SCOPE)
-    target, began = f"/{path}?{request.query_string.decode('latin-1')}", time.monotonic()
+    target, sent, began = f"/{path}?{request.query_string.decode('latin-1')}", request.get_data(), time.monotonic()
     kind = http.client.HTTPSConnection if API.scheme == "https" else http.client.HTTPConnection
-    with contextlib.suppress(OSError, http.client.HTTPException), contextlib.ExitStack() as stack:
+    with contextlib.suppress(OSError, ValueError, http.client.HTTPException), contextlib.ExitStack() as stack:
         connection = stack.enter_context(contextlib.closing(kind(API.netloc, timeout=10)))
-        connection.request(request.method, target, request.get_data(), fields)
-        end = threading.Timer(10, connection.sock.shutdown, [socket.SHUT_RDWR])
+        connection.connect()
+        end = threading.Timer(began + 10 - time.monotonic(), connection.sock.shutdown, [socket.SHUT_RDWR])
         end.start()
         stack.callback(end.cancel)
+        connection.request(request.method, target, sent, fields)
         answer = connection.getresponse()
         body = answer.read(LIMIT + 1)
-        if not 300 <= answer.status < 400 and len(body) <= LIMIT and not answer.length:
+        if answer.status // 100 in (2, 4, 5) and len(body) <= LIMIT and not answer.length:
             kept = {name: answer.headers[name] for name in ("Content-Type", "Retry-After") if name in answer.headers}
-            return body, answer.status, {**kept, "Content-Security-Policy": "sandbox"}
+            return body, answer.status, {**kept, "Content-Security-Policy": "sandbox; default-src 'none'"}
     raise Refused(504 if time.monotonic() > began + 9.9 else 502)

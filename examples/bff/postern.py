@@ -1,5 +1,5 @@
 """Calls to Postern in the name of the browser that is asking, and the check of what it signed."""
-import contextlib, os, time
+import contextlib, http.cookiejar, os, threading, time
 from urllib.parse import quote
 
 import jwt, requests
@@ -10,8 +10,9 @@ with open(os.environ["CLIENT_SECRET_FILE"], encoding="ascii") as file:
     if os.fstat(file.fileno()).st_mode & 0o077:
         raise SystemExit(f"{file.name}: the mode must be 0600")
     SECRET = file.read().strip()
-KEYS, HTTP = {"read": 0.0, "by_id": {}}, requests.Session()
+KEYS, READING, HTTP = {"read": 0.0, "by_id": {}}, threading.Lock(), requests.Session()
 HTTP.trust_env = False  # a proxy of the environment would see tokens, and .netrc would replace them
+HTTP.cookies.set_policy(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))  # one person's would go with all calls
 
 
 class Refused(Exception):
@@ -29,9 +30,8 @@ def post(path, form=None, json=None, bearer=None, wait=10):
     fields = {"Postern-Forwarded-For": peer, "User-Agent": said.get("User-Agent", "")[:512],
               "Accept-Language": said.get("Accept-Language", "")[:256], "Authorization": bearer and f"Bearer {bearer}"}
     try:
-        answer = HTTP.post(
-            ORIGIN + path, data=form, json=json, headers=fields, timeout=(3, wait), allow_redirects=False,
-            auth=None if bearer else (quote(CLIENT, safe=""), quote(SECRET, safe="")))
+        answer = HTTP.post(ORIGIN + path, form, json, headers=fields, allow_redirects=False, timeout=(3, wait),
+                           auth=None if bearer else (quote(CLIENT, safe=""), quote(SECRET, safe="")))
         document = answer.json() if answer.content else {}
     except requests.RequestException as problem:
         raise Refused from problem
@@ -59,18 +59,24 @@ def revoke(token):
         post("/connect/revoke", {"token": token}, wait=2)
 
 
-def claims(token, typ):
-    """The claims of an ID token or a logout token for us. An unknown key is looked for once in ten seconds."""
-    try:
-        header, age = jwt.get_unverified_header(token), time.time() - KEYS["read"]
-        if age > 300 or (header.get("kid") not in KEYS["by_id"] and age > 10):
+def key(name):
+    """The key of a name. An unknown one is looked for once in ten seconds, while all others wait for the answer."""
+    with READING:
+        if (age := time.time() - KEYS["read"]) > 300 or (name not in KEYS["by_id"] and age > 10):
             KEYS["read"] = time.time()
-            answer = HTTP.get(ORIGIN + "/.well-known/jwks.json", timeout=3, allow_redirects=False)
-            KEYS["by_id"] = {one.key_id: one.key for one in jwt.PyJWKSet.from_dict(answer.json()).keys}
-        if header.get("typ") != typ or header.get("kid") not in KEYS["by_id"]:
-            raise jwt.InvalidTokenError
-        return jwt.decode(
-            token, KEYS["by_id"][header["kid"]], algorithms=["ES256"], audience=CLIENT, issuer=ORIGIN, leeway=30,
-            options={"require": ["iss", "aud", "exp", "iat", "sub", "sid"]})
-    except (jwt.PyJWTError, requests.RequestException) as problem:
-        raise Refused(400 if isinstance(problem, jwt.PyJWTError) else 503) from problem
+            with contextlib.suppress(requests.RequestException, jwt.PyJWTError, AttributeError):
+                answer = HTTP.get(ORIGIN + "/.well-known/jwks.json", timeout=3, allow_redirects=False)
+                KEYS["by_id"] = {one.key_id: one.key for one in jwt.PyJWKSet.from_dict(answer.json()).keys}
+        if not KEYS["by_id"]:
+            raise Refused
+        return KEYS["by_id"].get(name)
+
+
+def claims(token, typ):
+    """The claims of an ID token or a logout token for us."""
+    with contextlib.suppress(jwt.PyJWTError, RecursionError, OverflowError):
+        header = jwt.get_unverified_header(token)
+        if header.get("typ") == typ and (found := key(header.get("kid"))):
+            return jwt.decode(token, found, algorithms=["ES256"], audience=CLIENT, issuer=ORIGIN, leeway=30,
+                              options={"require": ["iss", "aud", "exp", "iat", "sub", "sid"]})
+    raise Refused(400)

@@ -1,6 +1,5 @@
 """Sessions in SQLite: a row under the SHA-256 of its cookie, sealed with a key that the cookie alone gives."""
-import contextlib, hashlib, json, os, sqlite3, time
-from base64 import urlsafe_b64encode
+import base64, contextlib, hashlib, json, os, sqlite3, time
 
 from cryptography.fernet import Fernet
 
@@ -19,7 +18,7 @@ def run(sql, *values):
 
 def fernet(secret, use):
     """Encryption with a key for one use of a secret."""
-    return Fernet(urlsafe_b64encode(hashlib.sha256(f"{use} {secret}".encode()).digest()))
+    return Fernet(base64.urlsafe_b64encode(hashlib.sha256(f"{use} {secret}".encode()).digest()))
 
 
 run("CREATE TABLE IF NOT EXISTS session (id TEXT PRIMARY KEY, sid TEXT, sealed BLOB, until REAL, busy REAL)")
