@@ -19,9 +19,9 @@ OUTPUT = REPOSITORY / ".test-output" / "module"
 SOURCES = REPOSITORY / "clients/js"
 #: The most bytes of each, as it is written and compressed.
 MODULES = [
-    ("core.js", 12_288, 4_608), ("answers.js", 8_192, 3_584), ("keeper.js", 10_240, 3_840), ("caller.js", 5_120, 2_048),
-    ("session.js", 14_336, 4_864), ("requests.js", 6_144, 2_304), ("client.js", 12_288, 4_608), ("passkeys.js", 6_144, 2_560),
-    ("pages.js", 6_144, 2_560), ("postern.js", 20_480, 6_656)]
+    ("core.js", 12_288, 4_608), ("store.js", 4_096, 1_536), ("answers.js", 8_192, 3_584), ("keeper.js", 10_240, 3_840),
+    ("caller.js", 5_120, 2_048), ("session.js", 14_336, 4_864), ("requests.js", 6_144, 2_304), ("client.js", 12_288, 4_608),
+    ("passkeys.js", 6_144, 2_560), ("pages.js", 6_144, 2_560), ("postern.js", 20_480, 6_656)]
 CIBA = "urn:openid:params:grant-type:ciba"
 
 pytestmark = pytest.mark.slow
