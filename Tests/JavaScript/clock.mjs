@@ -7,7 +7,12 @@ const { setTimeout: later } = globalThis;
 export const settle = () => new Promise(resolve => later(resolve, 2));
 Date.now = () => 1000 * (time.epoch + time.passed + time.shift);
 Object.defineProperty(globalThis, "performance", { value: { now: () => 1000 * time.passed } });
-globalThis.setTimeout = (run, after) => { time.sleepers.push({ run, due: time.passed + after / 1000 }); };
+globalThis.setTimeout = (run, after) => {
+  const sleeper = { run, due: time.passed + after / 1000 };
+  time.sleepers.push(sleeper);
+  return sleeper;
+};
+globalThis.clearTimeout = sleeper => { time.sleepers = time.sleepers.filter(one => one !== sleeper); };
 export const elapse = seconds => {
   time.passed += seconds;
   const due = time.sleepers.filter(one => one.due <= time.passed + 1e-6);

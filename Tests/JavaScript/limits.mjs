@@ -1,6 +1,7 @@
 // Answers of every kind: a promise rejects with a PosternError, and nothing that was kept is lost.
 
-import { elapse } from "./clock.mjs";
+import { AuthenticatorBuilder, TrustedDevice } from "../../clients/js/postern.js";
+import { elapse, eventually, settle, time } from "./clock.mjs";
 import { TOKENS, check, equal, outcome, run, site, withClaims } from "./site.mjs";
 
 const MIB = 1 << 20;
@@ -19,7 +20,114 @@ const JUNK = {
   long: () => json(JSON.stringify({ ...TOKENS, expires_in: 1e12 })),
 };
 
+/** Seconds until a call ends, and what it gave. */
+const timed = async call => {
+  const began = time.passed;
+  let ended;
+  const done = outcome(call).finally(() => { ended = true; });
+  for (await settle(); !ended; await settle()) {
+    if (time.passed - began > 100) throw new Error("it never ends");
+    elapse(0.5);
+  }
+  return { ...await done, seconds: time.passed - began };
+};
+/** Surroundings with ECMAScript, `fetch` and `setTimeout` alone. */
+const bare = async body => {
+  const { AbortController, clearTimeout } = globalThis;
+  Object.assign(globalThis, { AbortController: undefined, clearTimeout: undefined });
+  await body().finally(() => Object.assign(globalThis, { AbortController, clearTimeout }));
+};
+const silence = () => new Promise(() => {});
+
 await run({
+  "a server that is silent holds no call and no refresh": async () => {
+    const silent = async isBare => {
+      const signals = [];
+      let answer = () => TOKENS;
+      const { client, make } = site({
+        "/connect/token": call => answer(call), "/api/app-info": silence, "/connect/revoke": silence,
+        "/connect/account": silence });
+      await client.adopt("refresh-0");
+      elapse(900);
+      answer = ({ signal }) => { signals.push(signal); return silence(); };
+      const { code, seconds } = await timed(client.accessToken());
+      check(code === "unavailable" && seconds >= 15 && seconds < 40, `${code} after ${seconds} s`);
+      check(client.state.signedIn, "signed in");
+      check(signals.every(signal => isBare ? !signal : signal.aborted), "given up");
+      answer = () => TOKENS;
+      equal((await timed(make().accessToken())).value?.value, "access-1", "the next refresh");
+      if (!isBare) equal(time.sleepers, [], "no timer stays");
+      for (const call of [() => client.appInfo(), () => client.account("GET", "/connect/account")]) {
+        const { code, seconds } = await timed(call());
+        equal([code, seconds], ["unavailable", 15], "a call");
+      }
+      equal((await timed(client.signOut())).seconds, 15, "a sign-out");
+    };
+    await silent(false);
+    await bare(() => silent(true));
+  },
+  "an answer that stops halfway": async () => {
+    const { client } = site({ "/api/app-info": () => new Response(new ReadableStream({
+      start: to => to.enqueue(new TextEncoder().encode('{"a":')) })) });
+    const { code, seconds } = await timed(client.appInfo());
+    equal([code, seconds], ["unavailable", 15], "a call");
+  },
+  "a lost answer of a sign-in is asked for again while 45 s last": async () => {
+    const { client, sent } = site({
+      "/api/account/native/otp/request": { AuthSession: "h", ExpiresIn: 600, ResendAfter: 0 },
+      "/connect/token": silence });
+    const request = await client.requestCode({ email: "ada@vectors.example" });
+    const { code, seconds } = await timed(client.signInWithCode(request, "123456"));
+    check(code === "unavailable" && seconds >= 45 && seconds < 50, `${code} after ${seconds} s`);
+    equal([sent("/connect/token").length, (await client.pending()).length], [3, 1], "sent, pending");
+  },
+  "an answer that the server may hold has so much longer": async () => {
+    const path = "/connect/approvals?wait=25", { client } = site({ "/connect/token": TOKENS, [path]: silence });
+    await client.adopt("refresh-0");
+    equal((await timed(client.account("GET", path))).seconds, 40, "of an account");
+    const signals = [], { fetch } = globalThis;
+    const known = { authId: "a", state: "new", channels: ["link"], sendsLeft: 3 };
+    const held = async seconds => {
+      await eventually(() => signals.length, "no request");
+      const [signal] = signals.splice(0);
+      elapse(seconds - 1);
+      await settle();
+      check(!signal.aborted, `given up before ${seconds} s`);
+      elapse(1);
+      await settle();
+      check(signal.aborted, `not given up after ${seconds} s`);
+    };
+    globalThis.fetch = async (url, { signal }) => {
+      if (url.endsWith("/open") || url.endsWith("/send")) return Response.json(known);
+      signals.push(signal);
+      return silence();
+    };
+    const device = new TrustedDevice({ clientId: "vector-client" }), seen = [];
+    for (const [wait, seconds] of [[25, 40], [0, 15]]) {
+      const call = outcome(device.approvals({ wait })).then(({ code }) => seen.push(code));
+      await held(seconds);
+      await call;
+    }
+    equal(seen, ["network", "network"], "codes");
+    const builder = new AuthenticatorBuilder().withInstantLinkFallback(async () => ({}), silence);
+    builder.build().authenticate("x").catch(() => {});
+    await held(40);
+    globalThis.fetch = fetch;
+  },
+  "an API takes the time that it needs": async () => {
+    let ended, give;
+    const { make } = site({}), fetch = async url => url.startsWith("https://api.")
+      ? new Promise(resolve => { give = resolve; }) : Response.json(TOKENS);
+    const patient = make({ platform: { fetch } });
+    await patient.adopt("refresh-0");
+    const call = patient.fetch("https://api.vectors.example/").finally(() => { ended = true; });
+    await eventually(() => give, "no request");
+    elapse(600);
+    await settle();
+    check(!ended, "it ended");
+    give(new Response("late"));
+    equal(await (await call).text(), "late", "answer");
+  },
   "an answer has at most a mebibyte": async () => {
     for (const [length, is] of [[MIB - 8, "value"], [MIB + 8, "unavailable"]]) {
       const { client } = site({ "/api/app-info": () => json(`{"a":"${"x".repeat(length - 8)}"}`) });

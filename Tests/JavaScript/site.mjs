@@ -28,11 +28,11 @@ export const outcome = call => call.then(value => ({ value }), error => {
 /** A client whose requests are kept, and answered by path: JSON, a function that makes it, or `null` for nothing. */
 export const site = (answers, options = {}) => {
   const requests = [], texts = new Map();
-  const fetch = async (url, { body, headers = {} } = {}) => {
+  const fetch = async (url, { body, headers = {}, signal } = {}) => {
     const path = url.slice(ORIGIN.length);
     requests.push({ path, form: Object.fromEntries(new URLSearchParams(body)) });
     const given = answers[path] ?? (path.startsWith("/.well-known/") ? { issuer: ORIGIN } : undefined);
-    const answer = typeof given === "function" ? await given({ proof: headers.DPoP }) : given;
+    const answer = typeof given === "function" ? await given({ proof: headers.DPoP, signal }) : given;
     if (!answer) throw new TypeError("lost");
     return answer instanceof Response ? answer : Response.json(answer);
   };

@@ -94,10 +94,34 @@ export const nonceOf = ({ headers }) =>
 
 // -- The server
 
+/**
+ * What `body(signal)` resolves with. What is not there after some seconds is aborted, where that is possible.
+ * - Rejects: with nothing when the time is over.
+ */
+const within = async (seconds, signal, body) => {
+  const stop = globalThis.AbortController && new AbortController();
+  const abort = () => stop?.abort(signal.reason);
+  if (signal?.aborted) abort();
+  signal?.addEventListener?.("abort", abort);
+  let timer;
+  try {
+    return await Promise.race([
+      body(stop?.signal), new Promise((_, reject) => { timer = setTimeout(reject, 1000 * seconds); })]);
+  } catch (error) {
+    // Not after an answer: who looks on may read a copy of it.
+    stop?.abort();
+    throw error;
+  } finally {
+    globalThis.clearTimeout?.(timer);
+    signal?.removeEventListener?.("abort", abort);
+  }
+};
+
 /** A server, and the key of this browser for it. */
 export class Server {
   #nonces = new Map();
   #hasAnswered = false;
+  #isSilent = false;
 
   constructor(origin, platform) {
     this.origin = origin;
@@ -117,12 +141,13 @@ export class Server {
 
   /**
    * One attempt. `key`: for the header `DPoP`. `body` gets a function that makes a proof for a member of it, by
-   * `proofKey`. `at`: the time of a proof. `spends`: its nonce is used once only.
+   * `proofKey`. `at`: the time of a proof. `spends`: its nonce is used once only. `wait`: seconds, as in a query, that
+   * the server may hold its answer, which then has 15 s more.
    * - Resolves: `undefined` without an answer.
    */
   async attempt(method, path, options) {
     const { token, scheme = "DPoP", key, proofKey = key, body, form, signal, at, spends } = options;
-    const { nonce = this.nonce() } = options;
+    const { nonce = this.nonce(), wait = /[?&]wait=(\d\d?)(?!\d)/.exec(path)?.[1] ?? 0 } = options;
     const url = this.origin + path;
     const prove = () => proof(proofKey, this.tools, { method, url, token, nonce, at: at ?? Date.now() / 1000 });
     const headers = {};
@@ -132,18 +157,22 @@ export class Server {
     if (body) headers["Content-Type"] = "application/json";
     const content = form ? encodeForm(form) : body && JSON.stringify(await body(prove));
     if (spends) this.#nonces.delete(this.origin);
-    let response, text;
+    let came;
     try {
-      response = await this.tools.fetch(url, {
-        method, headers, body: content, ...(signal?.addEventListener && { signal }),
-        credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer",
+      came = await within(15 + Number(wait), signal, async signal => {
+        const response = await this.tools.fetch(url, {
+          method, headers, body: content, ...(signal && { signal }),
+          credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer",
+        });
+        return { response, text: await response.text() };
       });
-      text = await response.text();
     } catch (error) {
       if (signal?.aborted) throw error;
+      this.#isSilent = !error;
       return undefined;
     }
     this.#hasAnswered = true;
+    const { response, text } = came;
     const given = nonceOf(response), field = response.headers.get("Retry-After")?.trim();
     this.learn(given);
     if (text.length > 1 << 20) return undefined;
@@ -178,9 +207,11 @@ export class Server {
 
   /** A browser hides why: where what is for every origin arrives, and not what is for registered ones, it is that. */
   async whyNot() {
-    if (this.#hasAnswered || !globalThis.location) return undefined;
-    const arrives = path => this.tools.fetch(this.origin + path, { credentials: "omit", cache: "no-store" })
-      .then(() => true, () => false);
+    if (this.#hasAnswered || this.#isSilent || !globalThis.location) return undefined;
+    // One that is late is not refused.
+    const arrives = path => within(5, undefined, signal =>
+      this.tools.fetch(this.origin + path, { credentials: "omit", cache: "no-store", ...(signal && { signal }) }))
+      .then(() => true, error => !error);
     if (!await arrives("/.well-known/openid-configuration") || await arrives("/api/app-info")) return undefined;
     return new PosternError("origin_not_registered", `Pages of ${location.origin} may not call ${this.origin}. `
       + "An administrator registers the origin for the client: admin.put_web_origin.");

@@ -68,7 +68,7 @@ class Transaction {
 
   async call(step, members, signal) {
     const path = `/connect/possession/${step}`;
-    return server.call("POST", path, { token: this.authToken, body: () => members, signal });
+    return server.call("POST", path, { token: this.authToken, body: () => members, signal, wait: members.wait });
   }
 
   /** A call that changes nothing when it is repeated: for half a minute of a broken network it is. */
