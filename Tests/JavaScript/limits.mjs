@@ -135,6 +135,30 @@ await run({
       equal(value ? "value" : code, is, length);
     }
   },
+  "no more than a mebibyte is read": async () => {
+    let given = 0, isOver;
+    const part = new TextEncoder().encode("€".repeat(1 << 14));
+    const body = new ReadableStream({
+      pull: to => { given < 100 ? to.enqueue(part) : to.close(); given++; }, cancel: () => { isOver = true; } });
+    const { client } = site({ "/api/app-info": () => new Response(body) });
+    equal((await outcome(client.appInfo())).code, "unavailable", "code");
+    check(isOver && given < 25, `${given} parts`);
+  },
+  "text in parts that divide a letter": async () => {
+    const bytes = new TextEncoder().encode('{"a":"\u{1f511}ä€"}');
+    const body = new ReadableStream({
+      start: to => { bytes.forEach(one => to.enqueue(Uint8Array.of(one))); to.close(); } });
+    const { client } = site({ "/api/app-info": () => new Response(body) });
+    equal((await client.appInfo()).a, "\u{1f511}ä€", "text");
+  },
+  "where an answer comes whole, it has at most a mebibyte too": async () => {
+    for (const [length, is] of [[MIB - 8, "value"], [MIB + 8, "unavailable"]]) {
+      const whole = json(`{"a":"${"x".repeat(length - 8)}"}`);
+      Object.defineProperty(whole, "body", { value: undefined });
+      const { value, code } = await outcome(site({ "/api/app-info": () => whole }).client.appInfo());
+      equal(value ? "value" : code, is, length);
+    }
+  },
   "a refresh with an answer that is none": async () => {
     const foreign = { ...TOKENS, id_token: withClaims({ sid: "of another session" }) };
     for (const [name, junk] of Object.entries({ ...JUNK, foreign: () => foreign })) {

@@ -117,6 +117,28 @@ const within = async (seconds, signal, body) => {
   }
 };
 
+const MIB = 1 << 20;
+
+/** The text of an answer; `undefined` if it is over a mebibyte: where it comes in parts, the rest is not read. */
+const textOf = async response => {
+  const reader = globalThis.TextDecoder && response.body?.getReader?.();
+  if (!reader) {
+    const text = await response.text();
+    return text.length > MIB ? undefined : text;
+  }
+  const decoder = new TextDecoder();
+  let text = "", length = 0;
+  for (let part; !(part = await reader.read()).done;) {
+    length += part.value.length;
+    if (length > MIB) {
+      reader.cancel().catch(() => {});
+      return undefined;
+    }
+    text += decoder.decode(part.value, { stream: true });
+  }
+  return text + decoder.decode();
+};
+
 /** A server, and the key of this browser for it. */
 export class Server {
   #nonces = new Map();
@@ -164,7 +186,7 @@ export class Server {
           method, headers, body: content, ...(signal && { signal }),
           credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer",
         });
-        return { response, text: await response.text() };
+        return { response, text: await textOf(response) };
       });
     } catch (error) {
       if (signal?.aborted) throw error;
@@ -175,7 +197,7 @@ export class Server {
     const { response, text } = came;
     const given = nonceOf(response), field = response.headers.get("Retry-After")?.trim();
     this.learn(given);
-    if (text.length > 1 << 20) return undefined;
+    if (text === undefined) return undefined;
     let json;
     try {
       json = JSON.parse(text);
