@@ -359,6 +359,7 @@ def test_the_client_in_surroundings_of_the_test(script):
     ("core", "globalThis.clearTimeout?.(timer);", "", "limits", "a server that is silent holds no call"),
     ("core", "15 + Number(wait)", "15", "limits", "so much longer"),
     ("postern", "wait: members.wait", "wait: 0", "limits", "so much longer"),
+    ("answers", "isFlat(claims)", "true", "limits", "an ID token whose claims cannot be kept"),
     ("keeper", "if (v > 1)", "if (false)", "documents", "a document of a newer format"),
     ("keeper", "pending.slice(-8)", "pending", "documents", "no more than it needs"),
     ("keeper", "session.jkt === await this.thumbprint(key)", "true", "documents", "another key than that of the session"),

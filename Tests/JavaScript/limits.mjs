@@ -2,7 +2,7 @@
 
 import { AuthenticatorBuilder, TrustedDevice } from "../../clients/js/postern.js";
 import { elapse, eventually, settle, time } from "./clock.mjs";
-import { TOKENS, check, equal, outcome, run, site, withClaims } from "./site.mjs";
+import { DEEP, TOKENS, check, claims, equal, outcome, run, site, withClaims } from "./site.mjs";
 
 const MIB = 1 << 20;
 const json = (text, status = 200) => new Response(text, { status, headers: { "Content-Type": "application/json" } });
@@ -211,6 +211,28 @@ await run({
       const request = await client.requestLink({ email: "ada@vectors.example" });
       equal((await outcome(client.wait(request))).code, code, JSON.stringify(members));
       check(!client.state.signedIn, "signed in");
+    }
+  },
+  "an ID token whose claims cannot be kept is none": async () => {
+    const odd = { toString: 1, valueOf: 1 };
+    for (const changes of [
+      { deep: DEEP }, { address: { deep: [DEEP] } }, { iat: odd }, { auth_time: odd }, { sub: odd }, { sid: ["x"] },
+    ]) {
+      let answer = { ...TOKENS, id_token: withClaims(changes) };
+      const { client, texts } = site({
+        "/api/account/native/otp/request": { AuthSession: "h", ExpiresIn: 600, ResendAfter: 0 },
+        "/connect/token": () => answer, "/connect/revoke": {} });
+      const [name] = Object.keys(changes), request = await client.requestCode({ email: "ada@vectors.example" });
+      equal((await outcome(client.signInWithCode(request, "123456"))).code, "unavailable", `${name}, a sign-in`);
+      check(![...texts.values()].some(text => text.includes(answer.id_token)), `${name} is kept`);
+      equal(await client.ready, { signedIn: false, reason: "never" }, `${name}, state`);
+      answer = TOKENS;
+      equal((await outcome(client.signInWithCode(request, "123456"))).value?.id, claims.sub, `${name}, later`);
+      answer = { ...TOKENS, id_token: withClaims(changes) };
+      elapse(900);
+      equal((await timed(client.accessToken())).code, "unavailable", `${name}, a refresh`);
+      answer = TOKENS;
+      equal((await client.accessToken()).value, "access-1", `${name}, the next refresh`);
     }
   },
   "polls are a second apart at least": async () => {

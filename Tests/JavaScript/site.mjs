@@ -9,10 +9,12 @@ export const TOKENS = {
   access_token: "access-1", token_type: "Bearer", expires_in: 900, refresh_token: "refresh-1", id_token: ID_TOKEN,
   scope: "openid offline_access" };
 
-/** The same ID token with other claims. */
+/** The same ID token with other claims. In them `DEEP` stands for 6,000 lists in each other. */
+export const DEEP = "6,000 lists";
 export const withClaims = changes => {
-  const [header, , signature] = ID_TOKEN.split(".");
-  return [header, Buffer.from(JSON.stringify({ ...claims, ...changes })).toString("base64url"), signature].join(".");
+  const [header, , signature] = ID_TOKEN.split("."), lists = "[".repeat(6000) + "]".repeat(6000);
+  const payload = JSON.stringify({ ...claims, ...changes }).replaceAll(JSON.stringify(DEEP), lists);
+  return [header, Buffer.from(payload).toString("base64url"), signature].join(".");
 };
 
 export const check = (holds, text) => { if (!holds) throw new Error(text); };

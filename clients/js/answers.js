@@ -99,13 +99,19 @@ export const refusal = (answer, grant) => {
   return new PosternError(String(error ?? json.title ?? json.Message ?? status), text, status, json);
 };
 
+/** Whether a value can be written as JSON again: at some depth of its own a platform gives up. */
+const isFlat = (value, levels = 64) => typeof value !== "object" || !value
+  || (levels > 0 && Object.values(value).every(one => isFlat(one, levels - 1)));
+
 /** The claims of an ID token; `undefined` for what is none. It came over TLS: its signature needs no check. */
 export const claimsOf = jwt => {
   try {
     const [, payload, ...more] = jwt.split(".");
     const claims = JSON.parse(decodeURIComponent(hex(bytesOf(payload)).replace(/../g, "%$&")));
     const { iss, sub, sid, auth_time: signedIn, iat } = claims;
-    return more.length === 1 && iss && sub && sid && (signedIn ?? iat) ? claims : undefined;
+    const isWhole = [iss, sub, sid].every(one => one && typeof one === "string")
+      && [iat, signedIn ?? iat].every(Number.isFinite);
+    return more.length === 1 && isWhole && isFlat(claims) ? claims : undefined;
   } catch {
     return undefined;
   }
