@@ -104,9 +104,7 @@ def test_a_proof_leaves_its_audit_row_alone(realm, world):
     assert world.cluster.value("SELECT count(*) FROM postern.message_outbox WHERE recipient LIKE 'left-%' AND num_nonnulls(payload, detail) > 0") == "0"
     assert int(world.cluster.value(count)) >= 5 and world.cluster.value(users) == before
     world.time_travel(2 * 86_400)
-    for _ in range(3):
-        world.cluster.sql("SELECT postern.sweep(1000)")
-    assert world.cluster.value(count) == "0"
+    world.sweep_until(count, "0")
     assert "left-" not in "".join(world.admin.rows_of("audit_log", "address_proven"))
     assert len(world.admin.rows_of("audit_log", "address_proven")) >= 5
 

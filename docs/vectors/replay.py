@@ -129,11 +129,13 @@ class Flow:
             self.compare(step["request"], method, target, headers, body)
         except Difference as difference:
             self.failure = self.failure or f"step {number}: {difference}"
-            self.over.set()
             return {"status": 400, "json": {"error": "replay", "error_description": self.failure}}
-        if self.at == len(self.steps):
-            self.over.set()
         return filled(step["answer"], self.bound)
+
+    def answered(self):
+        """An answer has left: the program may end after the last one, and not before."""
+        if self.failure or self.at == len(self.steps):
+            self.over.set()
 
     def compare(self, expected, method, target, headers, body):
         """One request."""
@@ -180,6 +182,13 @@ def handler(flow):
 
         def answer(self):
             """Any method."""
+            try:
+                self.send()
+            finally:
+                flow.answered()
+
+        def send(self):
+            """The answer of a step."""
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             answer = flow.request(self.command, self.path, self.headers, body)
             data = json.dumps(answer["json"]).encode() if "json" in answer else answer.get("text", "").encode()

@@ -91,6 +91,13 @@ class World:
         """A new realm with the usual clients."""
         return Realm(self, f"{name}{next(_SLUGS)}", **options)
 
+    def sweep_until(self, query, expected):
+        """Sweeps until a query gives this: a sweep looks at a part of each table, and does nothing while another one runs."""
+        deadline = time.monotonic() + 20
+        while (seen := self.cluster.value(query)) != expected:
+            assert time.monotonic() < deadline, f"{query}: {seen}, and not {expected}"
+            self.cluster.sql("SELECT postern.sweep(1000)")
+
     def time_travel(self, seconds):
         """Lets time pass."""
         clock.time_travel(self.cluster, seconds)

@@ -20,8 +20,14 @@ def _asked(accounts, client, emails, action=None):
 
 def _states(accounts, pairs):
     """Sends pairs of forms; the state that each answer leads to."""
-    answers = driver.run(accounts.world.node.port, pairs, connections=16, pause=0).answers
-    return [[re.search(rb"(?im)^location: [^\r]*[?&]tx=([\w-]+)", answer).group(1).decode() for answer in side] for side in answers]
+    answers = driver.run(accounts.world.node.port, pairs, connections=6, pause=0).answers
+    return [[_state(answer) for answer in side] for side in answers]
+
+
+def _state(answer):
+    found = re.search(rb"(?im)^location: [^\r]*[?&]tx=([\w-]+)", answer)
+    assert found, answer
+    return found.group(1).decode()
 
 
 def _both(accounts, count):
