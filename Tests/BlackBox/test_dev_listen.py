@@ -37,7 +37,7 @@ def test_another_address_is_warned_of_before_anything_else(tmp_path):
     try:
         dev.start()
         first = dev.text().splitlines()[0]
-        assert "warning" in first and f"whoever reaches 0.0.0.0:{dev.port} reads every mail" in first
+        assert "warning" in first and f"all who reach 0.0.0.0:{dev.port} read every mail" in first
         assert dev.get("/dev/outbox.json").status == 200
         assert wire.exchange(dev.port, "GET", "/dev/outbox.json", {"Host": f"192.0.2.7:{dev.port}"}).json()["error"] == "unknown_host"
     finally:
@@ -45,7 +45,7 @@ def test_another_address_is_warned_of_before_anything_else(tmp_path):
 
 
 def test_this_machine_alone_is_not_warned_of(dev):
-    assert "whoever reaches" not in dev.text()
+    assert "all who reach" not in dev.text()
 
 
 @pytest.mark.parametrize("address", ["all", "0.0.0.0:80", "localhost"])

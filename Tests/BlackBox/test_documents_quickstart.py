@@ -157,7 +157,7 @@ def test_a_web_page_signs_in_by_code_and_by_passkey(dev, tab):
     # In a browser that has nothing but the passkey.
     tab.send("Storage.clearDataForOrigin", {"origin": tab.site, "storageTypes": "all"})
     tab.open(tab.site)
-    tab.expect("#who", "Nobody is signed in")
+    tab.expect("#who", "Not signed in")
     tab.wait("passkey.onclick !== null")
     tab.click("#passkey")
     tab.expect("#who", tab.said)

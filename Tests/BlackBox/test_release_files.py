@@ -152,10 +152,10 @@ def test_a_newcomer_on_a_bare_debian_signs_in_as_the_readme_says(form, pattern):
     try:
         for file in RELEASE.glob(pattern):
             shutil.copy(file, debian.root / "root")
-        _, seconds = debian.run(f"cd /root\n{unattended(install)}\npwd > /root/folder")
-        script = f"""cd "$(cat /root/folder)"
-{last} > /root/dev.log 2>&1 & server=$!
-until grep -q Ctrl-C /root/dev.log; do kill -0 $server || {{ cat /root/dev.log; exit 1; }}; sleep 0.1; done
+        _, seconds = debian.run(f"cd /srv\n{unattended(install)}\npwd > /srv/folder")
+        script = f"""cd "$(cat /srv/folder)"
+{last} > /srv/dev.log 2>&1 & server=$!
+until grep -q Ctrl-C /srv/dev.log; do kill -0 $server || {{ cat /srv/dev.log; exit 1; }}; sleep 0.1; done
 {commands().text}
 kill -INT $server; wait $server"""
         printed, more = debian.run(script, alone=True)

@@ -24,7 +24,7 @@ struct DevCommand: AsyncParsableCommand {
     @Option(
         name: .long,
         help: """
-            The address to listen on. Whoever reaches another one than 127.0.0.1 reads every mail; the hosts stay \
+            The address to listen on. All who reach another one than 127.0.0.1 read every mail; the hosts stay \
             localhost and those below it.
             """)
     var listen = "127.0.0.1"
@@ -55,7 +55,7 @@ struct DevCommand: AsyncParsableCommand {
         try await ServerRun.listening(on: [address]) { try await address.checkIsFree() }
         let logger = Logger.postern(level: .notice, json: false)
         if !listen.hasPrefix("127."), listen != "::1" {
-            logger.warning("whoever reaches \(address) reads every mail and message at /dev/outbox")
+            logger.warning("all who reach \(address) read every mail and message at /dev/outbox")
         }
         let root = URL(filePath: FileManager.default.currentDirectoryPath).appending(path: ".postern")
         if reset { try Self.reset(root) }
