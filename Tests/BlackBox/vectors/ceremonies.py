@@ -111,7 +111,7 @@ _FLAGS = [
     ("another RP ID", "rpIdHash", "rpidhash_other"), ("the person was not there", "userPresent", "up_0"),
     ("the person was not verified", "userVerified", "uv_0"), ("backed up, but not to be backed up", "backupState", "bs_without_be"),
 ]
-_TOLERATED = [("an extension that nobody asked for", "ext_ok"), ("unknown members", "extra_members"), ("unknown members of client data", "cd_extra_members")]
+_TOLERATED = [("an extension that was not asked for", "ext_ok"), ("unknown members", "extra_members"), ("unknown members of client data", "cd_extra_members")]
 _ALGORITHMS = [("ES256", "vector-passkey-1"), ("Ed25519", "vector-passkey-2"), ("RS256", "vector-passkey-3"), ("a passkey that is backed up", "vector-passkey-4")]
 
 
