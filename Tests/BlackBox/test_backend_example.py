@@ -6,9 +6,8 @@ import uuid
 
 import pytest
 
-from harness import report
 from harness.backend import EXAMPLE, OWN, Backend, Visitor, arrival
-from harness.browser import CHROMIUM, Browser, Page
+from harness.browser import Page, chromium
 from harness.ports import free_port
 from harness.settings import OUTPUT
 
@@ -28,13 +27,9 @@ def backend(browser_world, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def chromium():
+def browser():
     """One Chromium."""
-    if CHROMIUM is None:
-        report.say("browser tests skipped: chromium is not installed (apt-get install chromium)")
-        pytest.skip("chromium is not installed")
-    OUTPUT.mkdir(parents=True, exist_ok=True)
-    with Browser(OUTPUT / "bff-chromium.log") as made:
+    with chromium(OUTPUT / "bff-chromium.log") as made:
         yield made
 
 
@@ -57,22 +52,22 @@ def visitor(backend):
 # -- in Chromium
 
 
-def site(chromium, backend):
+def site(browser, backend):
     """A tab at the site; its certificate is nobody's."""
-    page = Page(chromium)
+    page = Page(browser)
     for command, parameters in (("Security.setIgnoreCertificateErrors", {"ignore": True}), ("Network.enable", {}), ("Network.clearBrowserCookies", {})):
         page.send(command, parameters)
-    chromium.events.clear()
+    browser.events.clear()
     page.open(backend.origin + "/")
     page.wait("!document.querySelector('#out').hidden")
     return page
 
 
-def assert_signed_in(page, chromium, backend):
+def assert_signed_in(page, browser, backend):
     """The page shows whose token the API got; nothing that the browser was given holds a token."""
     page.wait("!document.querySelector('#in').hidden && document.querySelector('#out').hidden")
     assert uuid.UUID(json.loads(page.text("#me"))["sub"])
-    given, events = [page.evaluate("document.documentElement.outerHTML")], list(chromium.events)
+    given, events = [page.evaluate("document.documentElement.outerHTML")], list(browser.events)
     answers = [event["params"] for event in events if event["method"] == "Network.responseReceived"]
     for answer in answers:
         if answer["response"]["url"].startswith(backend.origin) and answer["response"]["status"] == 200:
@@ -96,25 +91,25 @@ def by_code(page, backend, email, count=1):
 
 
 @pytest.mark.slow
-def test_chromium_signs_in_by_a_code_then_by_a_passkey_of_the_sites_own(chromium, backend):
-    page = site(chromium, backend)
+def test_chromium_signs_in_by_a_code_then_by_a_passkey_of_the_sites_own(browser, backend):
+    page = site(browser, backend)
     by_code(page, backend, backend.user())
-    assert_signed_in(page, chromium, backend)
+    assert_signed_in(page, browser, backend)
     page.click("#new")
     page.expect("#said", "Passkey enrolled successfully.")
     assert [one["rpId"] for one in page.credentials()] == ["app.localhost"]
     page.click("#leave")
     page.wait("!document.querySelector('#out').hidden")
-    chromium.events.clear()
+    browser.events.clear()
     page.open(backend.origin + "/")
     page.wait("!document.querySelector('#out').hidden")
     page.click("#passkey")
-    assert_signed_in(page, chromium, backend)
+    assert_signed_in(page, browser, backend)
 
 
 @pytest.mark.slow
-def test_chromium_signs_in_by_the_pages_of_the_realm(chromium, backend):
-    page, email = site(chromium, backend), backend.user()
+def test_chromium_signs_in_by_the_pages_of_the_realm(browser, backend):
+    page, email = site(browser, backend), backend.user()
     page.click("#page")
     page.wait("document.querySelector('main')?.dataset.step === 'address'")
     assert page.evaluate("location.origin") == backend.issuer and "state=" not in page.evaluate("location.href"), "the request was pushed"
@@ -122,13 +117,13 @@ def test_chromium_signs_in_by_the_pages_of_the_realm(chromium, backend):
     page.click("button[value=continue]")
     page.wait("document.querySelector('main')?.dataset.step === 'code'")
     page.type("#code", backend.code(email))
-    chromium.events.clear()
+    browser.events.clear()
     page.click("button[value=continue]")
     page.wait("location.origin !== %r || document.querySelector('main')?.dataset.step === 'offer-passkey'" % backend.issuer)
     if page.evaluate("location.origin") == backend.issuer:
         page.click("button[value=skip]")
     page.wait("location.href === %r" % (backend.origin + "/"))
-    assert_signed_in(page, chromium, backend)
+    assert_signed_in(page, browser, backend)
 
 
 # -- who is asking

@@ -5,8 +5,7 @@ import hashlib
 
 import pytest
 
-from harness import report
-from harness.browser import CHROMIUM, Browser, Page
+from harness.browser import Page, chromium
 from harness.settings import REPOSITORY
 
 PICTURES = REPOSITORY / ".test-output" / "browser"
@@ -15,14 +14,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def chromium():
-    """A browser, or a skip that says so."""
-    if CHROMIUM is None:
-        report.say("browser tests skipped: chromium is not installed (apt-get install chromium)")
-        pytest.skip("chromium is not installed")
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    with Browser(PICTURES / "chromium.log") as browser:
-        yield browser
+def browser():
+    """One Chromium."""
+    with chromium(PICTURES / "chromium.log") as made:
+        yield made
 
 
 def sign_in_by_code(page, dev):
@@ -34,9 +29,9 @@ def sign_in_by_code(page, dev):
     assert page.text("#session") == f"Signed in as {dev.email} (amr otp)."
 
 
-def test_a_browser_enrols_a_passkey_and_signs_in_with_it(chromium, dev):
+def test_a_browser_enrols_a_passkey_and_signs_in_with_it(browser, dev):
     """Code, create, sign out, get, list, delete: what the page says and what the server knows."""
-    page = Page(chromium)
+    page = Page(browser)
     page.open(dev.origin + "/dev/passkey")
     assert page.text("#origin") == dev.origin
     assert page.evaluate("document.querySelector('#enrol-passkey').disabled"), "nobody has signed in yet"
@@ -78,9 +73,9 @@ def test_a_browser_enrols_a_passkey_and_signs_in_with_it(chromium, dev):
     assert [c for c in page.complaints() if "400" not in str(c)] == []
 
 
-def test_the_page_is_pleasant_in_the_dark_and_on_a_phone(chromium, dev):
+def test_the_page_is_pleasant_in_the_dark_and_on_a_phone(browser, dev):
     """Nothing is wider than the screen; the pictures are for people."""
-    page = Page(chromium, width=390, height=1500, dark=True)
+    page = Page(browser, width=390, height=1500, dark=True)
     page.open(dev.origin + "/dev/passkey")
     sign_in_by_code(page, dev)
     page.evaluate("document.querySelector('#wire details').open = true")

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from harness import report
 from harness.app import NativeApp
-from harness.browser import CHROMIUM, Browser, Page
+from harness.browser import Page, chromium
 from harness.links import MAGIC, Links
 from harness.realm import call
 from harness.settings import REPOSITORY
@@ -20,11 +19,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def browser():
     """One Chromium."""
-    if CHROMIUM is None:
-        report.say("browser tests skipped: chromium is not installed (apt-get install chromium)")
-        pytest.skip("chromium is not installed")
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    with Browser(PICTURES / "chromium-magic.log") as made:
+    with chromium(PICTURES / "chromium-magic.log") as made:
         yield made
 
 

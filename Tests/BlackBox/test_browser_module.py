@@ -1,15 +1,14 @@
 """/sdk/v1/postern.js in Chromium: the key, trusted devices in two profiles, and proof of a phone number with the steps of the field."""
 
-import contextlib
 import gzip
 import json
 import re
 
 import pytest
 
-from harness import report, wire
+from harness import wire
 from harness.app import NativeApp
-from harness.browser import CHROMIUM, Browser
+from harness.browser import chromium
 from harness.module_site import CuttingProxy, ModuleSite, Visitor, until
 from harness.pages import blocks
 from harness.realm import call
@@ -86,28 +85,17 @@ def served(browser_world):
     made.close()
 
 
-@contextlib.contextmanager
-def profile(name):
-    """A browser of its own."""
-    if CHROMIUM is None:
-        report.say("browser tests skipped: chromium is not installed (apt-get install chromium)")
-        pytest.skip("chromium is not installed")
-    OUTPUT.mkdir(parents=True, exist_ok=True)
-    with Browser(OUTPUT / f"{name}.log") as browser:
-        yield browser
-
-
 @pytest.fixture(scope="module")
 def laptop():
     """The first device."""
-    with profile("laptop") as browser:
+    with chromium(OUTPUT / "laptop.log") as browser:
         yield browser
 
 
 @pytest.fixture(scope="module")
 def phone():
     """The second device."""
-    with profile("phone") as browser:
+    with chromium(OUTPUT / "phone.log") as browser:
         yield browser
 
 
@@ -192,7 +180,7 @@ def test_the_key_cannot_be_exported_and_is_the_same_after_a_reload_and_in_a_new_
 
 def test_two_tabs_that_begin_at_once_get_one_key(served):
     """Reading and keeping is one transaction."""
-    with profile("tabs") as browser:
+    with chromium(OUTPUT / "tabs.log") as browser:
         tabs = [Visitor(browser).visit(served.site) for _ in range(4)]
         for tab in tabs:
             tab.evaluate("void (window.early = new postern.TrustedDevice({ clientId: 'module-app' }).self())")
@@ -206,7 +194,7 @@ def test_two_tabs_that_begin_at_once_get_one_key(served):
 
 def test_without_indexeddb_the_key_lives_as_long_as_the_page(served):
     """As in a browser that refuses storage."""
-    with profile("forgetful") as browser:
+    with chromium(OUTPUT / "forgetful.log") as browser:
         page = Visitor(browser)
         page.send("Page.addScriptToEvaluateOnNewDocument", {
             "source": "indexedDB.open = () => { throw new DOMException('refused', 'SecurityError'); };"})

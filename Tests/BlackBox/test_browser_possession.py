@@ -7,10 +7,11 @@ import types
 import pytest
 
 from harness.app import bearer
+from harness.browser import chromium
 from harness.module_site import LINK, OTP, Visitor, until
 from harness.phones import Phones, new_number
 from harness.realm import call
-from test_browser_module import Served, laptop, phone, profile  # noqa: F401  pylint: disable=unused-import
+from test_browser_module import OUTPUT, Served, laptop, phone  # noqa: F401  pylint: disable=unused-import
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +72,7 @@ def backend(browser_world):
 @pytest.fixture
 def fresh():
     """A browser without a key."""
-    with profile("fresh") as browser:
+    with chromium(OUTPUT / "fresh.log") as browser:
         yield browser
 
 

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from harness import report
 from harness.app import NativeApp
-from harness.browser import CHROMIUM, Browser, Page
+from harness.browser import Page, chromium
 from harness.realm import call
 from harness.settings import REPOSITORY
 
@@ -43,9 +42,6 @@ SIGN_IN = """
 @pytest.fixture(scope="module")
 def page(browser_world):
     """A tab on the server's own origin: a realm of localhost, where a browser allows WebAuthn without TLS."""
-    if CHROMIUM is None:
-        report.say("browser tests skipped: chromium is not installed (apt-get install chromium)")
-        pytest.skip("chromium is not installed")
     origin = f"http://localhost:{browser_world.node.port}"
     browser_world.admin.run(
         call("put_realm", "browser", primary_domain="localhost", public_origin=origin),
@@ -58,8 +54,7 @@ def page(browser_world):
         call("put_user", "browser", "grace@mail.example"),
     )
     browser_world.settle()
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    with Browser(PICTURES / "chromium-serve.log") as browser:
+    with chromium(PICTURES / "chromium-serve.log") as browser:
         page = Page(browser)
         page.open(origin + "/.well-known/openid-configuration")
         yield page

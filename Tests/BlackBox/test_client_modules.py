@@ -1,6 +1,5 @@
 """The client modules of `clients/js` in Chromium: sign-in, one session for all tabs, passkeys, pages; and in Node."""
 
-import contextlib
 import json
 import re
 import shutil
@@ -10,7 +9,7 @@ import pytest
 
 from harness import report
 from harness.app import NativeApp
-from harness.browser import CHROMIUM, Browser
+from harness.browser import chromium
 from harness.client_site import ClientSite, ClientTab
 from harness.module_site import CuttingProxy, until
 from harness.realm import call
@@ -80,21 +79,10 @@ def served(browser_world):
     made.close()
 
 
-@contextlib.contextmanager
-def profile(name):
-    """A browser of its own."""
-    if CHROMIUM is None:
-        report.say("browser tests skipped: chromium is not installed (apt-get install chromium)")
-        pytest.skip("chromium is not installed")
-    OUTPUT.mkdir(parents=True, exist_ok=True)
-    with Browser(OUTPUT / f"{name}.log") as browser:
-        yield browser
-
-
 @pytest.fixture(name="browser")
 def one_browser(request):
     """A browser of one test's own."""
-    with profile(request.node.name) as browser:
+    with chromium(OUTPUT / f"{request.node.name}.log") as browser:
         yield browser
 
 

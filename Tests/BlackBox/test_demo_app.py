@@ -6,30 +6,9 @@ import re
 import pytest
 
 from harness import settings, totp
-from harness.demo_app import FOLDER, DemoApp, DemoTab, chromium
+from harness.demo_app import FOLDER, DemoTab, demo_app, own_browser, own_user  # pylint: disable=unused-import  # fixtures
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def app(browser_world):
-    """The realm and the app."""
-    made = DemoApp(browser_world)
-    yield made
-    made.close()
-
-
-@pytest.fixture(name="browser")
-def one_browser(request):
-    """A browser of one test's own."""
-    with chromium(request.node.name) as browser:
-        yield browser
-
-
-@pytest.fixture
-def email(app):
-    """A user of one test's own."""
-    return app.user()
 
 
 def test_a_code_signs_in_and_a_reload_is_signed_in(app, browser, email):

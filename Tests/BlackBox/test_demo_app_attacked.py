@@ -6,32 +6,11 @@ import json
 import pytest
 
 from harness import wire
-from harness.demo_app import DemoApp, DemoTab, chromium
+from harness.browser import chromium
+from harness.demo_app import OUTPUT, DemoTab, demo_app, own_browser, own_user  # pylint: disable=unused-import  # fixtures
 
 pytestmark = pytest.mark.slow
 MARKUP = "<img src=x onerror=\"window.hit='yes'\">"
-
-
-@pytest.fixture(scope="module")
-def app(browser_world):
-    """The realm and the app."""
-    made = DemoApp(browser_world)
-    made.proxy.given["/empty"] = 200, [("Content-Type", "text/html")], b"<!doctype html><title>Somebody else's page</title><p>"
-    yield made
-    made.close()
-
-
-@pytest.fixture(name="browser")
-def one_browser(request):
-    """A browser of one test's own."""
-    with chromium(request.node.name) as browser:
-        yield browser
-
-
-@pytest.fixture
-def email(app):
-    """A user of one test's own."""
-    return app.user()
 
 
 def untouched(tab):
@@ -97,7 +76,7 @@ def test_an_answer_that_this_browser_did_not_ask_for_changes_nothing(app, browse
     tab = DemoTab(browser).visit(app)
     tab.sign_in(app, email)
     session, before = tab.session_id(), len(app.proxy.calls("/connect/token"))
-    with chromium("attacker") as second:
+    with chromium(OUTPUT / "attacker.log") as second:
         attacker = DemoTab(second).visit(app)
         attacker.press("pages")
         attacker.wait(f"location.origin === {json.dumps(app.server)}")
@@ -203,7 +182,7 @@ def test_a_token_that_was_carried_away_is_worth_nothing(app, browser, email):
     form = wire.form_body({"grant_type": "refresh_token", "refresh_token": refresh, "client_id": "demo-spa"})
     answer = wire.exchange(app.node.port, "POST", "/connect/token", {**host, "Content-Type": wire.FORM}, form)
     assert answer.status == 400 and "access_token" not in answer.json(), answer
-    with chromium("thief") as second:
+    with chromium(OUTPUT / "thief.log") as second:
         thief = DemoTab(second).visit(app)
         thief.sign_in(app, app.user())
         for member in ("session", "tokens"):

@@ -5,31 +5,10 @@ import json
 import pytest
 
 from harness import totp
-from harness.demo_app import OUTPUT, DemoApp, DemoTab, chromium
+from harness.demo_app import OUTPUT, DemoTab, demo_app, own_browser, own_user  # pylint: disable=unused-import  # fixtures
 from test_pages_browser import axe, picture
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def app(browser_world):
-    """The realm and the app."""
-    made = DemoApp(browser_world)
-    yield made
-    made.close()
-
-
-@pytest.fixture(name="browser")
-def one_browser(request):
-    """A browser of one test's own."""
-    with chromium(request.node.name) as browser:
-        yield browser
-
-
-@pytest.fixture
-def email(app):
-    """A user of one test's own."""
-    return app.user()
 
 
 def look(tab, name, problems):

@@ -6,37 +6,17 @@ import time
 import pytest
 
 from harness import report
-from harness.demo_app import DemoApp, DemoTab, chromium
+from harness.browser import chromium
+from harness.demo_app import OUTPUT, DemoTab, demo_app, own_browser, own_user  # pylint: disable=unused-import  # fixtures
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def app(browser_world):
-    """The realm and the app."""
-    made = DemoApp(browser_world)
-    yield made
-    made.close()
-
-
-@pytest.fixture(name="browser")
-def one_browser(request):
-    """A browser of one test's own."""
-    with chromium(request.node.name) as browser:
-        yield browser
-
-
-@pytest.fixture
-def email(app):
-    """A user of one test's own."""
-    return app.user()
 
 
 def test_two_tabs_are_in_step_and_a_session_elsewhere_is_ended(app, browser, email):
     tabs = [DemoTab(browser).visit(app) for _ in range(2)]
     tabs[0].sign_in(app, email)
     tabs[1].view("in", timeout=3)
-    with chromium("elsewhere") as second:
+    with chromium(OUTPUT / "elsewhere.log") as second:
         elsewhere = DemoTab(second).visit(app)
         elsewhere.sign_in(app, email)
         tabs[0].visit(app)

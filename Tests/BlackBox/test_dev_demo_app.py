@@ -3,7 +3,8 @@
 import pytest
 
 from harness import totp, wire
-from harness.demo_app import FOLDER, DemoTab, DevDemoApp, chromium, policy
+from harness.browser import chromium
+from harness.demo_app import FOLDER, OUTPUT, DemoTab, DevDemoApp, policy
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +38,7 @@ def test_its_host_has_no_endpoint_of_the_server_and_the_server_none_of_its_files
 
 def test_every_way_of_the_app_works_there(app):
     email = "ada@example.com"
-    with chromium("dev-demo-app") as browser:
+    with chromium(OUTPUT / "dev-demo-app.log") as browser:
         tab = DemoTab(browser).visit(app)
         tab.sign_in(app, email)
         assert tab.text("#name") == "Hello, Ada"

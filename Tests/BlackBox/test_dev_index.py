@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from harness import report, settings, wire
-from harness.browser import CHROMIUM, Browser, Page
+from harness import settings, wire
+from harness.browser import Page, chromium
 from harness.demo_app import FOLDER, policy
 from harness.node import run_postern
 from harness.pages import blocks
@@ -21,14 +21,10 @@ LOGS = settings.REPOSITORY / ".test-output" / "pages"
 
 
 @pytest.fixture(scope="module")
-def chromium():
-    """A browser, or a skip that says so."""
-    if CHROMIUM is None:
-        report.say("pages of dev: chromium is not installed (apt-get install chromium)")
-        pytest.skip("chromium is not installed")
-    LOGS.mkdir(parents=True, exist_ok=True)
-    with Browser(LOGS / "dev-chromium.log") as browser:
-        yield browser
+def browser():
+    """One Chromium."""
+    with chromium(LOGS / "dev-chromium.log") as made:
+        yield made
 
 
 def at(dev, host, path="/", method="GET", **headers):
@@ -139,10 +135,10 @@ def test_serve_has_none_of_it(realm, path):
     assert (answer.status, answer.body) == (404, b"")
 
 
-def test_the_pages_look_good_and_need_no_script(chromium, dev):
+def test_the_pages_look_good_and_need_no_script(browser, dev):
     problems = []
     for name, path in (("index", f"{dev.origin}/"), ("address", f"http://127.0.0.1:{dev.port}/"), ("unknown", f"http://shop.localhost:{dev.port}/")):
-        page = Page(chromium)
+        page = Page(browser)
         page.send("Emulation.setScriptExecutionDisabled", {"value": True})
         page.send("Page.setBypassCSP", {"enabled": True})
         page.open(path)
@@ -174,12 +170,12 @@ def test_the_python_of_the_page_signs_in(dev, tmp_path):
     assert (program.returncode, printed) == (0, "Code of the mail: Ada Lovelace is signed in\n")
 
 
-def test_the_javascript_of_the_page_signs_in_and_keeps_the_session(chromium, dev, tmp_path):
+def test_the_javascript_of_the_page_signs_in_and_keeps_the_session(browser, dev, tmp_path):
     command, serving = example(dev, "JavaScript").rsplit("\n", 1)
     assert re.fullmatch(r"python3 -m http\.server 3000 --directory hello", serving)
     subprocess.run(["bash", "-euc", command], cwd=tmp_path, check=True, timeout=60)
     with Site(tmp_path / "hello") as site:
-        page = Page(chromium)
+        page = Page(browser)
         before = codes(dev)
         page.open(site.origin)
         until(lambda: codes(dev) != before, "no mail came")

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from harness import settings, swift_pages
-from harness.browser import CHROMIUM, Browser, Page
+from harness.browser import Page, chromium
 from harness.pages import Psql, Shell, blocks, check, to_run
 from harness.ports import free_port
 from harness.postgres import clean_environment
@@ -113,8 +113,6 @@ class Site:
 @pytest.fixture
 def tab(dev, tmp_path, request):
     """A tab with the page of the section that the test names."""
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
     begin = PAGE.read_text().split(f"## {request.param}\n")[0].count("\n")
     part = [block for block in blocks(PAGE) if block.line > begin]
     at = [block.language for block in part].index("html")
@@ -127,7 +125,7 @@ def tab(dev, tmp_path, request):
         DevPsql(dev).run(block)
         known = {"Origin": "https://known.example"}
         until(lambda: dev.get("/api/app-info", **known).header("Access-Control-Allow-Origin"), "the server does not know the site")
-    with Browser(tmp_path / "chromium.log") as browser:
+    with chromium(tmp_path / "chromium.log") as browser:
         tab = Page(browser)
         # What a person types into the dialog is the newest code of the outbox, which the test reads.
         tab.send("Page.addScriptToEvaluateOnNewDocument", {"source": "window.prompt = () => window.typed ?? ''"})

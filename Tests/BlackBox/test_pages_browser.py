@@ -9,7 +9,7 @@ import pytest
 
 from harness import report, totp
 from harness.app import NativeApp
-from harness.browser import CHROMIUM, Browser, Page
+from harness.browser import Page, chromium
 from harness.codeflow import challenge_of
 from harness.realm import call
 from harness.settings import PEERS, REPOSITORY
@@ -50,11 +50,7 @@ class Client(http.server.BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def browser():
     """One Chromium."""
-    if CHROMIUM is None:
-        report.say("browser tests skipped: chromium is not installed (apt-get install chromium)")
-        pytest.skip("chromium is not installed")
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    with Browser(PICTURES / "chromium.log") as made:
+    with chromium(PICTURES / "chromium.log") as made:
         yield made
 
 

@@ -107,7 +107,7 @@ struct AuthenticationNegative: CustomTestStringConvertible, Sendable {
             $0.template.authenticatorData.signCount = 6
         },
         .init(.signCount, "zero after a counter") { $0.record.signCount = .max },
-        .init(.extensions, "an extension nobody asked for") {
+        .init(.extensions, "an extension that was not asked for") {
             $0.ceremony.extensions = .only(["credProtect"])
             $0.template.authenticatorData.flags.insert(.extensionData)
             $0.template.authenticatorData.extensions = CBORValue.map([(.text("other"), .bool(true))])

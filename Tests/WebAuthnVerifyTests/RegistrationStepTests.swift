@@ -121,7 +121,7 @@ struct RegistrationNegative: CustomTestStringConvertible, Sendable {
         .init(.credentialIdUnknown, "a credential that is registered already") {
             $0.ceremony.registeredCredentialIds = [$0.template.credential.id]
         },
-        .init(.extensions, "an extension nobody asked for") {
+        .init(.extensions, "an extension that was not asked for") {
             $0.ceremony.extensions = .only([])
             $0.template.authenticatorData.flags.insert(.extensionData)
             $0.template.authenticatorData.extensions = CBORValue.map([(.text("other"), .bool(true))])

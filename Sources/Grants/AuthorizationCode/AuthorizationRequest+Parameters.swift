@@ -34,7 +34,7 @@ extension AuthorizationRequest {
             Parameters(form, device: device, issuer: issuer, proof: proof, key: key)
         }
 
-        /// In the order of their numbers; a number is never used again.
+        /// In the order of their numbers.
         private static let names = [
             "client_id", "redirect_uri", "response_type", "response_mode", "scope", "state", "nonce", "code_challenge",
             "code_challenge_method", "prompt", "max_age", "acr_values", "login_hint", "ui_locales",
@@ -42,7 +42,7 @@ extension AuthorizationRequest {
         ]
         private static let resource: UInt8 = 64
         private static let proofNumber: UInt8 = 66
-        /// `user (16) ‖ session (16)`. 65 was the user alone.
+        /// `user (16) ‖ session (16)`.
         private static let deviceNumber: UInt8 = 67
 
         /// `number (1) ‖ length (2) ‖ value` of each.

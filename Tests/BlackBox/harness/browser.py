@@ -1,6 +1,7 @@
 """Headless Chromium, driven over the Chrome DevTools Protocol through a pipe: no port, no further library."""
 
 import base64
+import contextlib
 import fcntl
 import itertools
 import json
@@ -12,6 +13,10 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+
+import pytest
+
+from . import report
 
 CHROMIUM = shutil.which("chromium")
 
@@ -193,3 +198,14 @@ class Page:
             if event.get("method") == "Log.entryAdded" and parameters["entry"]["level"] == "error":
                 found.append(parameters["entry"]["text"])
         return found
+
+
+@contextlib.contextmanager
+def chromium(log):
+    """A browser that writes what it says to `log`; the test is skipped, and a line says so, where Chromium is not installed."""
+    if CHROMIUM is None:
+        report.say("browser tests skipped: chromium is not installed (apt-get install chromium)")
+        pytest.skip("chromium is not installed")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with Browser(log) as browser:
+        yield browser

@@ -1,11 +1,10 @@
 """A web site that carries the client modules itself, as one that took them from the package does."""
 
-import http.server
 import json
-import threading
 
 from .browser import Page
 from .settings import REPOSITORY
+from .web_site import WebSite
 
 MODULES = REPOSITORY / "clients/js"
 _APP = """
@@ -65,45 +64,19 @@ onmessage = event => {
 _SCRIPTS = {"/app.js": _APP, "/worker.js": _WORKER, "/service.js": _SERVICE}
 
 
-class ClientSite:
-    """A site on an origin of its own, with no more in its policy than the modules need."""
+class ClientSite(WebSite):
+    """A site that serves the modules itself."""
 
-    def __init__(self, server_origin):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            """Serves one page, its script and the modules."""
-
-            def do_GET(self):  # pylint: disable=invalid-name
-                """The same page under every other path."""
-                name = self.path.rpartition("/")[2]
-                kind = "text/javascript"
-                if self.path in _SCRIPTS:
-                    body = (_SCRIPTS[self.path] % json.dumps(server_origin)).encode()
-                elif self.path == "/empty":
-                    kind, body = "text/html", b"<!doctype html><title>Empty</title>"
-                elif self.path.startswith("/sdk/"):
-                    body = (MODULES / name).read_bytes()
-                else:
-                    kind, body = "text/html", b"""<!doctype html><title>App</title><input autocomplete="username webauthn">
-                        <script type="module" src="/app.js"></script>"""
-                self.send_response(200)
-                self.send_header("Content-Type", kind)
-                self.send_header(
-                    "Content-Security-Policy",
-                    f"default-src 'none'; script-src 'self' {server_origin}; connect-src {server_origin}; require-trusted-types-for 'script'")
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                """Quiet."""
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.origin = f"http://localhost:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self):
-        """The site is gone."""
-        self._server.shutdown()
-        self._server.server_close()
+    def page(self, path):
+        """The same page under every path that names nothing else."""
+        if path in _SCRIPTS:
+            return "text/javascript", (_SCRIPTS[path] % json.dumps(self.server_origin)).encode()
+        if path == "/empty":
+            return "text/html", b"<!doctype html><title>Empty</title>"
+        if path.startswith("/sdk/"):
+            return "text/javascript", (MODULES / path.rpartition("/")[2]).read_bytes()
+        return "text/html", b"""<!doctype html><title>App</title><input autocomplete="username webauthn">
+            <script type="module" src="/app.js"></script>"""
 
 
 class ClientTab(Page):

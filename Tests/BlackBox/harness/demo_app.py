@@ -1,15 +1,13 @@
 """The demo app of `examples/spa` at `app.localhost`, on one port with a realm of `localhost`, and a person before it."""
 
 import base64
-import contextlib
 import itertools
 import json
 import types
 
 import pytest
 
-from . import report
-from .browser import CHROMIUM, Browser, Page
+from .browser import Page, chromium
 from .module_site import CuttingProxy, until
 from .realm import call
 from .settings import REPOSITORY
@@ -26,17 +24,6 @@ def policy(origin):
             "form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
 
 
-@contextlib.contextmanager
-def chromium(name):
-    """A browser of its own."""
-    if CHROMIUM is None:
-        report.say("browser tests skipped: chromium is not installed (apt-get install chromium)")
-        pytest.skip("chromium is not installed")
-    OUTPUT.mkdir(parents=True, exist_ok=True)
-    with Browser(OUTPUT / f"{name}.log") as browser:
-        yield browser
-
-
 class DemoApp:
     """A realm with the app's client, and the app's files before it."""
 
@@ -49,6 +36,7 @@ class DemoApp:
         for name in ("index.html", "app.js", "app.css", "icon.svg"):
             fields = [("Content-Type", TYPES[name.rpartition(".")[2]]), ("Content-Security-Policy", policy(self.server))]
             self.proxy.given["/" if name == "index.html" else f"/{name}"] = 200, fields, (FOLDER / name).read_bytes()
+        self.proxy.given["/empty"] = 200, [("Content-Type", "text/html")], b"<!doctype html><title>Somebody else's page</title><p>"
         world.admin.run(
             call("put_realm", "demo", primary_domain="localhost", public_origin=self.server),
             call("set_native_grants", "demo", enabled=True), call("set_hosted", "demo", True),
@@ -188,3 +176,24 @@ class DemoTab(Page):
     def expire(self):
         """The access tokens are gone; the next call refreshes."""
         self.documents("document.tokens ? { ...document, tokens: [] } : undefined")
+
+
+@pytest.fixture(name="app", scope="module")
+def demo_app(browser_world):
+    """The realm and the app."""
+    made = DemoApp(browser_world)
+    yield made
+    made.close()
+
+
+@pytest.fixture(name="browser")
+def own_browser(request):
+    """A browser of one test's own."""
+    with chromium(OUTPUT / f"{request.node.name}.log") as browser:
+        yield browser
+
+
+@pytest.fixture(name="email")
+def own_user(app):
+    """A user of one test's own."""
+    return app.user()

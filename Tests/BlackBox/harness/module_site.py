@@ -7,6 +7,7 @@ import time
 
 from . import wire
 from .browser import Page
+from .web_site import WebSite
 
 _APP = """
 import * as postern from "%s/sdk/v1/postern.js";
@@ -29,36 +30,14 @@ LINK = """builder => builder.withInstantLinkFallback({ execute: step('start') },
     .withMatchNumber(({ matchNumber }) => { log.push(['number', matchNumber]); }).withRole('secondary')"""
 
 
-class ModuleSite:
-    """A site on an origin of its own, with no more in its policy than the module needs."""
+class ModuleSite(WebSite):
+    """A site that takes the module from the server."""
 
-    def __init__(self, server_origin):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            """Serves one page and its script."""
-
-            def do_GET(self):  # pylint: disable=invalid-name
-                """The same page under every path."""
-                is_script = self.path == "/app.js"
-                body = (_APP % server_origin) if is_script else '<!doctype html><title>App</title><script type="module" src="/app.js"></script>'
-                self.send_response(200)
-                self.send_header("Content-Type", "text/javascript" if is_script else "text/html")
-                self.send_header(
-                    "Content-Security-Policy",
-                    f"default-src 'none'; script-src 'self' {server_origin}; connect-src {server_origin}; require-trusted-types-for 'script'")
-                self.end_headers()
-                self.wfile.write(body.encode())
-
-            def log_message(self, *_):
-                """Quiet."""
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.origin = f"http://localhost:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self):
-        """The site is gone."""
-        self._server.shutdown()
-        self._server.server_close()
+    def page(self, path):
+        """The script, or the same page under every other path."""
+        if path == "/app.js":
+            return "text/javascript", (_APP % self.server_origin).encode()
+        return "text/html", b'<!doctype html><title>App</title><script type="module" src="/app.js"></script>'
 
 
 class Visitor(Page):
