@@ -151,7 +151,7 @@ def test_a_newcomer_on_a_bare_debian_signs_in_as_the_readme_says(form, pattern):
     debian = BareDebian()
     try:
         for file in RELEASE.glob(pattern):
-            shutil.copy(file, debian.root / "root")
+            shutil.copy(file, debian.root / "srv")
         _, seconds = debian.run(f"cd /srv\n{unattended(install)}\npwd > /srv/folder")
         script = f"""cd "$(cat /srv/folder)"
 {last} > /srv/dev.log 2>&1 & server=$!
