@@ -46,12 +46,16 @@ public actor Connection {
     }
 
     /// Runs `body`, which must not block, on the calling thread; `nil` while the connection's own thread is at work.
-    nonisolated func onCallingThread<R: Sendable>(_ body: (isolated Connection) -> R) -> R? {
-        thread.onCallingThread {
+    ///
+    /// `body` escapes by its type alone: the check of `withoutActuallyEscaping` would write the length of this file's
+    /// path on the machine that compiles into the binary.
+    nonisolated func onCallingThread<R: Sendable>(_ body: @escaping (isolated Connection) -> R) -> R? {
+        // What `assumeIsolated` does, without asking which thread this is: the turn, a lock that was taken in this very
+        // call, is the proof. A wrong answer of the runtime must not end the process.
+        let body = unsafeBitCast(body, to: ((Connection) -> R).self)
+        return thread.onCallingThread {
             assert(thread.isIsolatingCurrentContext() == true)
-            // What `assumeIsolated` does, without asking which thread this is: the turn, a lock that was taken in
-            // this very call, is the proof. A wrong answer of the runtime must not end the process.
-            return withoutActuallyEscaping(body) { body in unsafeBitCast(body, to: ((Connection) -> R).self)(self) }
+            return body(self)
         }
     }
 
