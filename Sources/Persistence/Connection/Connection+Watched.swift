@@ -16,7 +16,7 @@ extension Connection {
     /// Runs one statement in a transaction of its own: one round trip, two when it must be prepared first.
     nonisolated func run<R: Sendable>(
         _ statement: Statement, _ values: [Parameter], operation: UInt64,
-        _ decode: @Sendable (borrowing Row) throws(StoreError) -> R
+        _ decode: @escaping @Sendable (borrowing Row) throws(StoreError) -> R
     ) async -> Outcome<[R]> {
         let deadline = ContinuousClock.now + statementTimeout
         guard let watch, let begun = onCallingThread({ $0.begin(statement, values, operation: operation, as: R.self) })

@@ -38,7 +38,7 @@ final class Cluster: Sendable {
     /// - Returns: the decoded rows.
     func query<R: Sendable>(
         _ statement: Statement, _ parameters: [Parameter],
-        _ decode: @Sendable (borrowing Row) throws(StoreError) -> R
+        _ decode: @escaping @Sendable (borrowing Row) throws(StoreError) -> R
     ) async throws(StoreError) -> [R] {
         try await attempt(statement.share(parameters), mayChange: statement.effect == .idempotent) { lease in
             await lease.connection.run(statement, parameters, operation: lease.number, decode)

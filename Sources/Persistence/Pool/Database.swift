@@ -107,7 +107,7 @@ public final class Database: Service, Sendable {
     /// - Returns: the decoded rows.
     public func query<R: Sendable>(
         _ statement: Statement, _ parameters: [Parameter], of realm: UUIDValue? = nil,
-        _ decode: @Sendable (borrowing Row) throws(StoreError) -> R
+        _ decode: @escaping @Sendable (borrowing Row) throws(StoreError) -> R
     ) async throws(StoreError) -> [R] {
         guard let placement, let realm = realm ?? Self.realm(of: parameters) else {
             return try await clusters[0].query(statement, parameters, decode)
