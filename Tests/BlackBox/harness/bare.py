@@ -15,6 +15,8 @@ class BareDebian:
 
     def __init__(self):
         self.root = Path(tempfile.mkdtemp(prefix="postern-bare-"))
+        # It is the root of other users too: of PostgreSQL's, for one.
+        self.root.chmod(0o755)
         done = subprocess.run(
             ["debootstrap", "--variant=minbase", "bookworm", self.root], capture_output=True, text=True, check=False, timeout=1800)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr
