@@ -111,9 +111,7 @@ def test_a_passkey_that_is_not_chosen_is_said_once_and_asked_for_again(app, brow
 def test_an_authenticator_app_is_set_up_asked_for_and_turned_off(app, browser, email):
     tab = DemoTab(browser).visit(app)
     tab.sign_in(app, email)
-    tab.press("beginTotp")
-    tab.wait("document.querySelector('#secret').innerText !== ''")
-    secret = tab.text("#secret").replace(" ", "")
+    secret = tab.begin_totp()
     assert tab.evaluate("document.querySelector('#uri').href").startswith("otpauth://totp/")
     tab.fill("#first", totp.wrong(secret))
     tab.click("#enroll .primary")
@@ -143,9 +141,7 @@ def test_an_authenticator_app_is_set_up_asked_for_and_turned_off(app, browser, e
 def test_a_link_asks_for_the_second_factor_too(app, browser, email):
     tab, mail = DemoTab(browser).visit(app), DemoTab(browser)
     tab.sign_in(app, email)
-    tab.press("beginTotp")
-    tab.wait("document.querySelector('#secret').innerText !== ''")
-    secret = tab.text("#secret").replace(" ", "")
+    secret = tab.begin_totp()
     tab.fill("#first", totp.code(secret))
     tab.click("#enroll .primary")
     tab.says("The authenticator app will be asked for.")
@@ -166,16 +162,7 @@ def test_a_link_asks_for_the_second_factor_too(app, browser, email):
 
 def test_the_sign_in_page_signs_in_and_out(app, browser, email):
     tab = DemoTab(browser).visit(app)
-    tab.fill("#email", email)
-    tab.press("pages")
-    tab.wait(f"location.origin === {json.dumps(app.server)} && document.readyState === 'complete'")
-    if tab.evaluate("document.querySelector('#code') === null"):
-        tab.click("button[value=continue]")
-        tab.wait("document.querySelector('#code') !== null")
-    tab.fill("#code", app.mail(email, "code").code)
-    tab.click("button[value=continue]")
-    tab.wait(f"location.href === {json.dumps(app.origin + '/')}")
-    tab.view("in")
+    tab.sign_in_by_pages(app, email)
     tab.press("signOutPages")
     tab.wait(f"location.href === {json.dumps(app.origin + '/')}")
     tab.view("out")

@@ -36,8 +36,7 @@ def test_markup_of_the_server_is_text(app, browser):
         tab.visit(app)
         tab.expect("#name", MARKUP)
         tab.expect("#passkey", MARKUP)
-        tab.press("beginTotp")
-        tab.wait("document.querySelector('#secret').innerText !== ''")
+        tab.begin_totp()
         assert tab.evaluate("document.querySelector('#uri').getAttribute('href')") is None
         tab.evaluate("document.querySelector('#uri').click()")
         tab.fill("#first", "123456")
@@ -97,19 +96,9 @@ def test_no_secret_is_in_an_address_a_referrer_the_history_or_another_store(app,
     tab = DemoTab(browser)
     tab.send("Network.enable")
     tab.visit(app)
-    tab.fill("#email", email)
-    tab.press("pages")
-    tab.wait(f"location.origin === {json.dumps(app.server)} && document.readyState === 'complete'")
-    if tab.evaluate("document.querySelector('#code') === null"):
-        tab.click("button[value=continue]")
-        tab.wait("document.querySelector('#code') !== null")
-    tab.fill("#code", app.mail(email, "code").code)
-    tab.click("button[value=continue]")
-    tab.wait(f"location.href === {json.dumps(app.origin + '/')}")
-    tab.view("in")
+    tab.sign_in_by_pages(app, email)
     tab.expire()
-    tab.press("beginTotp")
-    tab.wait("document.querySelector('#secret').innerText !== ''")
+    tab.begin_totp()
     kept = tab.session()
     secrets = [kept["session"]["refresh"], kept["session"]["idToken"], kept["tokens"][0]["value"]]
     assert tab.evaluate("[sessionStorage.length, localStorage.length, document.cookie]") == [0, 0, ""]
@@ -194,5 +183,4 @@ def test_a_token_that_was_carried_away_is_worth_nothing(app, browser, email):
     tab.visit(app)
     tab.view("in")
     tab.expire()
-    tab.press("beginTotp")
-    tab.wait("document.querySelector('#secret').innerText !== ''")
+    tab.begin_totp()

@@ -148,6 +148,25 @@ class DemoTab(Page):
         self.redeem(app.mail(email, "code", before).code)
         self.view("in")
 
+    def sign_in_by_pages(self, app, email):
+        """By a code that the page asks for."""
+        self.fill("#email", email)
+        self.press("pages")
+        self.wait(f"location.origin === {json.dumps(app.server)} && document.readyState === 'complete'")
+        if self.evaluate("document.querySelector('#code') === null"):
+            self.click("button[value=continue]")
+            self.wait("document.querySelector('#code') !== null")
+        self.fill("#code", app.mail(email, "code").code)
+        self.click("button[value=continue]")
+        self.wait(f"location.href === {json.dumps(app.origin + '/')}")
+        self.view("in")
+
+    def begin_totp(self):
+        """Asks for an authenticator app; returns its secret."""
+        self.press("beginTotp")
+        self.wait("document.querySelector('#secret').innerText !== ''")
+        return self.text("#secret").replace(" ", "")
+
     def documents(self, change="undefined"):
         """What the modules keep. `change`: an expression over such a document, which is then written."""
         return self.evaluate("""new Promise(resolve => {
