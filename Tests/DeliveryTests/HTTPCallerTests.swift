@@ -241,15 +241,15 @@ struct HTTPCallerTests {
     {
         for (isBackground, nice) in [(false, 0), (true, 10)] {
             let caller = HTTPCaller(sessions: 1, isBackground: isBackground)
-            let found = await withTaskExecutorPreference(try #require(caller.executor)) {
+            let found = await withTaskExecutorPreference(caller.executor) {
                 await Task.yield()
                 return ThreadFacts.here()
             }
             #expect(found.nice == nice)
-            let again = await withTaskExecutorPreference(try #require(caller.executor)) { ThreadFacts.here() }
+            let again = await withTaskExecutorPreference(caller.executor) { ThreadFacts.here() }
             #expect(again.thread == found.thread)
             try await MailServer.http { server in
-                let after = await withTaskExecutorPreference(try #require(caller.executor)) {
+                let after = await withTaskExecutorPreference(caller.executor) {
                     _ = await caller.post(call(server, "204"), before: .now + .seconds(30))
                     return ThreadFacts.here()
                 }

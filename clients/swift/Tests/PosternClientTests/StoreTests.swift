@@ -152,8 +152,9 @@ final class TemporaryDirectory: Sendable {
     func path(_ name: String) -> String { url.appendingPathComponent(name).path }
 
     func write(_ text: String, _ name: String, mode: Int = 0o600) throws {
-        FileManager.default.createFile(
+        let isWritten = FileManager.default.createFile(
             atPath: path(name), contents: Data(text.utf8), attributes: [.posixPermissions: mode])
+        try #require(isWritten)
     }
 
     func text(_ name: String) -> String? {
