@@ -168,5 +168,11 @@ SELECT is((SELECT condition FROM postern.sweep_rule WHERE table_name = 'webhook_
 UPDATE postern.webhook_delivery SET set_aside_at = now(), event_at = now() - interval '5 days' WHERE event = :unread;
 SELECT cmp_ok(postern.webhook_lag(c), '<', interval '1 day', 'what was set aside is not late')
   FROM postern.webhook_cursor AS c WHERE c.webhook = pg_temp.hook();
+-- The audit log may have lost an event that waits.
+DELETE FROM postern.webhook_delivery; DELETE FROM postern.webhook_subject;
+INSERT INTO postern.webhook_delivery (realm_id, webhook, event, xid, event_at, subject)
+SELECT a.realm_id, pg_temp.hook(), e, a.xid, a.at, 'one'
+  FROM (SELECT x.* FROM postern.audit_event AS x ORDER BY x.id LIMIT 1) AS a, unnest(ARRAY[0, a.id]) AS e;
+SELECT is(postern.next_event(pg_temp.realm(), pg_temp.hook(), 'one'), (SELECT min(id) FROM postern.audit_event), 'the next one is sent');
 SELECT * FROM finish();
 ROLLBACK;

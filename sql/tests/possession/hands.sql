@@ -195,6 +195,9 @@ SELECT is(pg_temp.after_call($$SELECT admin.sign_out_everywhere('a', 'holder@exa
     $$pg_temp.signs_in('st1', 's10', 'k11')$$), 'refused transaction', 'does not outlive a sign-out everywhere');
 SELECT is(pg_temp.after_call($$SELECT admin.set_user_enabled('a', 'holder@example.com', e) FROM unnest('{f,t}'::bool[]) AS e$$,
     $$pg_temp.signs_in('st1', 's11', 'k11')$$), 'refused transaction', 'nor that its user was disabled');
+SELECT is(pg_temp.after($$UPDATE postern.user_account SET enabled = false WHERE id = pg_temp.holder()$$,
+    $$pg_temp.proves('st2', 'k14', '+4366400000002') || ', ' || pg_temp.signs_in('st2', 's14', 'k14')$$),
+    'passed 0 passed, refused transaction', 'nor does one that passes while its user is disabled');
 SELECT is(pg_temp.signs_in('st1', 's12', 'k11'), 'ok', 'without them it signs in');
 
 -- Passed is passed.

@@ -59,6 +59,9 @@ SELECT is((SELECT count(*)::int FROM postern.message_outbox WHERE template = 'de
 -- A key that is a trusted device as well stays one.
 UPDATE postern.device_key SET user_id = pg_temp.holder(), display_name = 'd', added_at = now(), client = pg_temp.client('app')
  WHERE thumbprint = pg_temp.h('k1');
+SELECT is(pg_temp.after($$UPDATE postern.user_identifier SET value = '+4366400000009' WHERE user_id = pg_temp.holder() AND kind = 'phone'$$,
+    $$(SELECT min(pg_temp.undo(l.id)) FROM postern.undo_link AS l
+        WHERE l.target = pg_temp.device('k1') AND l.sent_to = 'holder@example.com')$$), 'gone', 'without the number there is nothing to undo');
 SELECT is((SELECT string_agg(DISTINCT pg_temp.undo(l.id), ' ') FROM postern.undo_link AS l
             WHERE l.target = pg_temp.device('k1') AND l.sent_to = 'holder@example.com'), 'undone', 'the first link');
 SELECT is(pg_temp.key_phone('k1') IS NULL AND pg_temp.device('k1') IS NOT NULL, true, 'takes the number and leaves the device');
